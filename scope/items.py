@@ -1,0 +1,360 @@
+"""Item and Quartet: the schema, and reading and writing it as JSON lines or Parquet.
+
+One row is one object with flat columns, so that pandas, polars, DuckDB and
+`datasets.load_dataset` open the files directly. Every fault of a row is one sentence that
+starts with `file:line: field:`.
+"""
+
+import gzip
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from scope import artifacts
+from scope.answers import ANSWER_TYPES, parse_answer
+from scope.conditions import Condition
+
+log = logging.getLogger(__name__)
+
+CHANNELS = (
+    "answer_key",
+    "retrieved_document",
+    "lecture_note",
+    "ta_note",
+    "search_snippet",
+    "calculator_note",
+    "forum",
+    "user_belief",
+    "other",
+)
+WRONG_CLASSES = (
+    "near_option",
+    "misread_condition",
+    "arithmetic_slip",
+    "off_by_one",
+    "misconception",
+    "overgeneralization",
+    "entity_confusion",
+)
+PROVENANCES = ("existing_benchmark", "human_authored", "authored")
+
+
+class ItemError(artifacts.Refusal, ValueError):
+    """Bad rows. `faults` holds one sentence each, `file:line: field: what, and what to do`."""
+
+    def __init__(self, faults: Sequence[str]):
+        self.faults = list(faults)
+        shown = self.faults[:20]
+        more = len(self.faults) - len(shown)
+        super().__init__("\n".join(shown + ([f"... and {more} more faults"] if more else [])))
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One question with its three contexts (SCOPE paper, Sec. 3.1 and App. A).
+
+    `gold` and `wrong` are strings in the answer type's own form: an option letter, a number,
+    or yes/no. `options` is empty unless the type is multiple_choice. `prompt_*` is a complete
+    user prompt that is sent as it stands instead of being built (published pools have them).
+    `where` is `file:line` of the row, for messages only.
+    """
+
+    id: str
+    source: str
+    provenance: str
+    topic: str
+    answer_type: str
+    question: str
+    options: tuple[str, ...]
+    gold: str
+    wrong: str
+    wrong_class: str
+    channel: str
+    context_misleading: str
+    context_correct: str
+    context_irrelevant: str
+    family: str = ""
+    tier: str = ""
+    upstream_id: str = ""
+    license: str = ""
+    prompt_clean: str = ""
+    prompt_misleading: str = ""
+    prompt_correct: str = ""
+    prompt_irrelevant: str = ""
+    where: str = field(default="", compare=False, repr=False)
+
+    def context(self, condition: Condition) -> str:
+        """The context text of a condition; empty for clean."""
+        return "" if condition is Condition.CLEAN else getattr(self, f"context_{condition}")
+
+    def prompt(self, condition: Condition) -> str:
+        """The complete prompt the row carries for a condition; empty if it is to be built."""
+        return getattr(self, f"prompt_{condition}")
+
+
+@dataclass(frozen=True, slots=True)
+class Quartet:
+    """One mined (chosen, rejected) pair under four prompts (SCOPE paper, Sec. 4, Eq. 5).
+
+    `prompt_*` are user messages. `chosen_source` is `clean` or `diagnostic`. The request ids
+    lead to the stored completions that the two responses were copied from.
+    """
+
+    item_id: str
+    source: str
+    answer_type: str
+    channel: str
+    gold: str
+    prompt_clean: str
+    prompt_misleading: str
+    prompt_correct: str
+    prompt_irrelevant: str
+    chosen: str
+    rejected: str
+    chosen_source: str
+    chosen_answer: str
+    rejected_answer: str
+    chosen_request: str
+    rejected_request: str
+    where: str = field(default="", compare=False, repr=False)
+
+    def prompt(self, condition: Condition) -> str:
+        return getattr(self, f"prompt_{condition}")
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a model answered to one prompt, as the store keeps it.
+
+    `request_id` is the content key of the request, `prompt_hash` that of its token ids alone.
+    `finish_reason` is `stop` (ended by itself), `length` (cut by the token cap) or `error`.
+    `text` is everything that was generated but the end token, thinking included.
+    """
+
+    request_id: str
+    prompt_hash: str
+    text: str
+    finish_reason: str
+    n_prompt_tokens: int
+    n_tokens: int
+
+
+_OPTIONAL = {f.name for f in fields(Item) if f.default == ""}
+_ITEM_COLUMNS = [f.name for f in fields(Item) if f.name != "where"]
+_QUARTET_COLUMNS = [f.name for f in fields(Quartet) if f.name != "where"]
+
+
+# ---------------------------------------------------------------- reading
+
+
+def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | str]]:
+    """Yield (where, row) from a `.jsonl`, `.jsonl.gz` or `.parquet` file.
+
+    A line that is not a JSON object is yielded as the sentence that says so.
+    """
+    if path.suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        for number, row in enumerate(pq.read_table(path).to_pylist(), 1):
+            yield f"{path}:{number}", row
+        return
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rb") as file:  # type: ignore[operator]
+        for number, raw in enumerate(file, 1):
+            where = f"{path}:{number}"
+            if not raw.strip():
+                continue
+            try:
+                row = json.loads(raw)
+            except UnicodeDecodeError:
+                yield where, "row: is not UTF-8; save the file as UTF-8"
+            except (json.JSONDecodeError, RecursionError) as error:
+                yield where, f"row: is not valid JSON ({error}); write one object a line"
+            else:
+                yield where, row if isinstance(row, dict) else "row: is not a JSON object; write one object a line"
+
+
+def load_items(
+    path_or_hub_id: str | Path,
+    split: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    on_bad_row: str = "error",
+) -> list[Item]:
+    """Read and check a pool.
+
+    path_or_hub_id: a `.jsonl`, `.jsonl.gz` or `.parquet` file, or a data set's hub id, which is
+    loaded through `datasets` with `split`. columns: our field name -> their column name.
+    on_bad_row: `error` raises ItemError with every fault, `skip` drops bad rows and logs how many.
+    """
+    path = Path(path_or_hub_id)
+    rows: Iterable[tuple[str, dict[str, Any] | str]]
+    if path.exists():
+        rows = read_rows(path)
+    elif path.suffix or str(path_or_hub_id).count("/") != 1:
+        raise ItemError([f"{path}:0: file: does not exist; build the pool or correct the path"])
+    else:
+        import datasets
+
+        table = datasets.load_dataset(str(path_or_hub_id), split=split or "train")
+        rows = ((f"{path_or_hub_id}:{number}", dict(row)) for number, row in enumerate(table, 1))
+    items: list[Item] = []
+    faults: list[str] = []
+    seen: dict[str, str] = {}
+    bad_rows = 0
+    for where, row in rows:
+        if isinstance(row, dict) and columns:
+            missing = [theirs for theirs in columns.values() if theirs not in row]
+            if missing:
+                faults.append(f"{where}: {missing[0]}: column not found; the row has {', '.join(sorted(row))}")
+                bad_rows += 1
+                continue
+            row = {**row, **{ours: row[theirs] for ours, theirs in columns.items()}}
+        found = [f"{where}: {row}"] if isinstance(row, str) else [f"{where}: {f}" for f in item_faults(row)]
+        if not found:
+            assert isinstance(row, dict)
+            item = replace(item_from_row(row), where=where)
+            if item.id in seen:
+                found = [f"{where}: id: {item.id!r} already stands at {seen[item.id]}; give every item its own id"]
+            else:
+                seen[item.id] = where
+                items.append(item)
+        if found:
+            bad_rows += 1
+            faults.extend(found)
+    if faults and on_bad_row != "skip":
+        raise ItemError(faults)
+    if bad_rows:
+        log.warning("%s: skipped %d bad rows, the first: %s", path_or_hub_id, bad_rows, faults[0])
+    return items
+
+
+def item_from_row(row: Mapping[str, Any]) -> Item:
+    values = {name: row[name] for name in _ITEM_COLUMNS if row.get(name) is not None}
+    values["options"] = tuple(row.get("options") or ())
+    return Item(**values)
+
+
+def item_faults(row: Mapping[str, Any]) -> list[str]:
+    """Everything wrong with one row, as `field: what was found; what to do`."""
+    faults: list[str] = []
+    for name in _ITEM_COLUMNS:
+        value = row.get(name)
+        if name == "options" or (name in _OPTIONAL and value in (None, "")):
+            continue
+        complete = name.startswith("context_") and row.get("prompt_" + name[len("context_") :])
+        if value is None:
+            if not complete:
+                what = "missing condition" if name.startswith("context_") else "missing"
+                faults.append(f"{name}: {what}; every item needs it")
+        elif not isinstance(value, str):
+            faults.append(f"{name}: is {type(value).__name__} {value!r:.40}, not text; write it as a string")
+        elif not value.strip() and not complete:
+            faults.append(f"{name}: is empty; every item needs it")
+        elif any(0xD800 <= ord(c) <= 0xDFFF for c in value):
+            faults.append(f"{name}: holds a lone surrogate, which is not text; save the file as UTF-8")
+    options = row.get("options") or []
+    if not isinstance(options, list | tuple) or not all(isinstance(o, str) and o.strip() for o in options):
+        return [*faults, "options: must be a list of non-empty strings"]
+    if faults:
+        return faults
+    for name, known in (
+        ("answer_type", ANSWER_TYPES),
+        ("channel", CHANNELS),
+        ("wrong_class", WRONG_CLASSES),
+        ("provenance", PROVENANCES),
+    ):
+        if row[name] not in known:
+            faults.append(f"{name}: unknown {row[name]!r}; use one of {', '.join(known)}")
+    if faults:
+        return faults
+    answer_type = row["answer_type"]
+    if answer_type == "multiple_choice":
+        if not 2 <= len(options) <= 26:
+            return [f"options: has {len(options)} options; multiple choice needs 2 to 26"]
+        if len({" ".join(o.split()).casefold() for o in options}) < len(options):
+            return ["options: two options are equal but for case or spacing; make them differ"]
+    elif options:
+        return [f"options: a {answer_type} item has none; leave the list empty"]
+    n_options = len(options) or None
+    values = {}
+    for name in ("gold", "wrong"):
+        text = row[name].strip()
+        if answer_type == "multiple_choice":
+            last = chr(ord("A") + len(options) - 1)
+            if not (len(text) == 1 and "A" <= text <= last):
+                faults.append(f"{name}: {text!r} is not an option letter A to {last}")
+                continue
+        answer = parse_answer(text, answer_type, n_options)
+        if answer.status != "ok":
+            faults.append(f"{name}: {text!r} cannot be read as a {answer_type} answer")
+        values[name] = answer.value
+    if not faults and values["gold"] == values["wrong"]:
+        faults.append(f"wrong: equals the gold answer {row['gold']!r}; give a wrong one")
+    return faults
+
+
+def control_token_faults(items: Sequence[Item], control_tokens: Iterable[str]) -> dict[str, str]:
+    """Item id -> `file:line: field: ...` for text that holds one of the tokenizer's control tokens."""
+    tokens = sorted(t for t in set(control_tokens) if t.strip())
+    faults: dict[str, str] = {}
+    for item in items:
+        texts = [(n, getattr(item, n)) for n in _ITEM_COLUMNS if n.startswith(("question", "context_", "prompt_"))]
+        texts += [(f"options[{i}]", o) for i, o in enumerate(item.options)]
+        for name, text in texts:
+            hit = next((t for t in tokens if t in text), None)
+            if hit and item.id not in faults:
+                faults[item.id] = (
+                    f"{item.where or item.id}: {name}: holds the tokenizer's control token {hit!r}; remove it"
+                )
+    return faults
+
+
+def load_quartets(path: str | Path) -> list[Quartet]:
+    """Read quartets written by `write_rows`; ItemError names file, line and field of a bad row."""
+    path = Path(path)
+    quartets, faults = [], []
+    for where, row in read_rows(path):
+        if isinstance(row, str):
+            faults.append(f"{where}: {row}")
+            continue
+        bad = [n for n in _QUARTET_COLUMNS if not isinstance(row.get(n), str)]
+        bad += [n for n in ("chosen", "rejected") if n not in bad and not row[n].strip()]
+        if bad:
+            faults.append(f"{where}: {bad[0]}: missing, empty or not text; run mine.py again")
+        else:
+            quartets.append(Quartet(**{n: row[n] for n in _QUARTET_COLUMNS}, where=where))
+    if faults:
+        raise ItemError(faults)
+    return quartets
+
+
+# ---------------------------------------------------------------- writing
+
+
+def as_row(record: Item | Quartet) -> dict[str, Any]:
+    """A record as a flat JSON object; unset optional columns are left out."""
+    row: dict[str, Any] = {}
+    for f in fields(record):
+        value = getattr(record, f.name)
+        if f.name == "where" or (f.default == "" and value == ""):
+            continue
+        row[f.name] = list(value) if isinstance(value, tuple) else value
+    return row
+
+
+def write_rows(path: Path, records: Sequence[Item | Quartet]) -> None:
+    """Write records as `.jsonl` or `.parquet`, whole or not at all."""
+    rows = [as_row(record) for record in records]
+    if path.suffix == ".parquet":
+        artifacts.write_parquet(path, rows)
+    else:
+        artifacts.write_jsonl(path, rows)
+
+
+def normalised_question(item: Item) -> str:
+    """The question folded for comparing pools: case, spacing and punctuation do not count."""
+    folded = "".join(c if c.isalnum() else " " for c in item.question.casefold())
+    return " ".join(folded.split())

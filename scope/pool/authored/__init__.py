@@ -1,0 +1,27 @@
+"""Authored scenario families, by theme. Importing this package registers all of them.
+
+Adding a family is adding one function:
+
+    @family("sum", topic="math", answer_type="numeric", tiers=("easy", "standard"))
+    def sum_(rng: random.Random, tier: str) -> Draw:
+        ...
+"""
+
+from scope.pool.authored import arithmetic, clock, comparing, notes, rules, shopping, stories
+from scope.pool.authored.registry import FAMILIES, TIERS, Draw, Family, family, numbers_in
+
+__all__ = [
+    "FAMILIES",
+    "TIERS",
+    "Draw",
+    "Family",
+    "arithmetic",
+    "clock",
+    "comparing",
+    "family",
+    "notes",
+    "numbers_in",
+    "rules",
+    "shopping",
+    "stories",
+]

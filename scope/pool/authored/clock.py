@@ -1,0 +1,122 @@
+"""Units of time, durations, days of the week and years."""
+
+import datetime
+import random
+
+from scope.pool import foils
+from scope.pool.authored.registry import Draw, family
+from scope.pool.authored.words import PLACES
+
+#: smaller unit, larger unit, how many, a mistaken how many with its reason, most of the larger unit
+_UNITS = (
+    ("days", "weeks", 7, 5, "counted working days only", 12),
+    ("hours", "days", 24, 12, "counted half of the day", 5),
+    ("minutes", "hours", 60, 100, "took a hundred minutes for an hour", 9),
+    ("months", "years", 12, 10, "took ten months for a year", 12),
+    ("seconds", "minutes", 60, 100, "took a hundred seconds for a minute", 9),
+)
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+@family("time_units", topic="schedules", answer_type="numeric", tiers=("easy", "standard"))
+def time_units(rng: random.Random, tier: str) -> Draw:
+    small, large, factor, mistaken, why, most = rng.choice(_UNITS)
+    count = rng.randint(2, most)
+    extra = rng.randint(2, factor - 2) if tier == "standard" else 0
+    gold = factor * count + extra
+    more = f" and {extra} {small}" if extra else ""
+    return Draw(
+        f"How many {small} are in {count} {large}{more}?"
+        if extra or rng.random() < 0.5
+        else f"{count} {large} have how many {small}?",
+        str(gold),
+        [
+            foils.misconception(mistaken * count + extra, why),
+            foils.off_by(factor * (count - 1) + extra, "left one out"),
+            foils.off_by(factor * (count + 1) + extra, "counted one too many"),
+            foils.tens_slip(gold, rng.random() < 0.5),
+            foils.misread(gold - extra, "left out the rest"),
+        ],
+        lambda n: (
+            datetime.timedelta(**{large: n[0]}) // datetime.timedelta(**{small: 1}) + sum(n[1:])
+            if large != "years"
+            else sum(1 for _ in range(n[0]) for _ in range(12)) + sum(n[1:])
+        ),
+        core=f"{large},{count},{extra}",
+    )
+
+
+@family("duration", topic="schedules", answer_type="numeric", tiers=("easy", "standard"))
+def duration(rng: random.Random, tier: str) -> Draw:
+    event = rng.choice(["workshop", "party", "meeting", "concert", "train ride", "shift"])
+    if tier == "easy":
+        start, length = rng.randint(1, 9), rng.randint(2, 10)
+        part = rng.choice(["am", "pm"])
+        times = f"{start} {part} and ends at {start + length} {part}"
+        if start + length > 11:
+            return duration(rng, tier)
+        return Draw(
+            f"A {event} starts at {times}. How many hours does it last?",
+            str(length),
+            [
+                foils.counted_start(length, up=True),
+                foils.off_by(length - 1, "counted the hours in between only"),
+                foils.slip(length + 2, "counted the hours wrongly"),
+                foils.confused(start + length, "gave the end"),
+            ],
+            lambda n: len(range(n[0], n[1])),
+            core=f"{part},{start},{length}",
+        )
+    start, length = rng.randint(7 * 60, 18 * 60), rng.randint(20, 200)
+    end = start + length
+    clock = [f"{t // 60}:{t % 60:02d}" for t in (start, end)]
+    as_number = [int(t.replace(":", "")) for t in clock]
+    return Draw(
+        f"A {event} starts at {clock[0]} and ends at {clock[1]}. How many minutes does it last?",
+        str(length),
+        [
+            foils.misconception(as_number[1] - as_number[0], "took a hundred minutes for an hour"),
+            foils.slip(length + 60, "counted an hour too many"),
+            foils.counted_start(length),
+            foils.tens_slip(length, rng.random() < 0.5),
+        ],
+        lambda n: (datetime.timedelta(hours=n[2] - n[0], minutes=n[3] - n[1])).seconds // 60,
+    )
+
+
+@family("weekday", topic="schedules", answer_type="multiple_choice", tiers=("easy", "standard"))
+def weekday(rng: random.Random, tier: str) -> Draw:
+    today = rng.randrange(7)
+    later = rng.randint(1, 4) if tier == "easy" else rng.randint(8, 40)
+    gold = _DAYS[(today + later) % 7]
+    others = [_DAYS[(today + later + k) % 7] for k in (1, -1, 2)]
+    unit = "day" if later == 1 else "days"
+    event = rng.choice(["exam", "market", "trip", "party", "delivery", "race", "visit"])
+    return Draw(
+        f"Today is {_DAYS[today]}. The {event} is in {later} {unit}. Which day of the week is that?",
+        gold,
+        [
+            foils.off_by(others[0], "counted one day too many"),
+            foils.off_by(others[1], "counted today as the first day"),
+            foils.near(others[2], "took a day nearby"),
+        ],
+        # 3 January 2000 was a Monday
+        lambda n: (datetime.date(2000, 1, 3 + today) + datetime.timedelta(days=n[0])).strftime("%A"),
+        [gold, *others],
+        core=f"{today},{later}",
+    )
+
+
+@family("opened_first", topic="chronology", answer_type="boolean")
+def opened_first(rng: random.Random, tier: str) -> Draw:
+    one, two = rng.sample(PLACES, 2)
+    a, b = rng.sample(range(1900, 2020), 2)
+    before = rng.random() < 0.5
+    true = (a < b) is before
+    word = "before" if before else "after"
+    return Draw(
+        f"The {one} opened in {a} and the {two} opened in {b}. Did the {one} open {word} the {two}?",
+        "yes" if true else "no",
+        [foils.misread("no" if true else "yes", f"did not read {word}")],
+        lambda n: "yes" if (sorted(n)[0] == n[0]) == before else "no",
+    )

@@ -1,0 +1,35 @@
+"""Names and things that stories are about. Irrelevant phrasings stay clear of these."""
+
+NAMES = ("Mia", "Leo", "Ana", "Tom", "Zoe", "Ben", "Ivy", "Max", "Eva", "Sam", "Lily", "Omar", "Nina", "Paul")
+COUNTED = (
+    "apples",
+    "marbles",
+    "stickers",
+    "cookies",
+    "shells",
+    "balloons",
+    "coins",
+    "cards",
+    "pears",
+    "stamps",
+)
+#: container, things in it
+PACKED = (
+    ("box", "pens"),
+    ("bag", "oranges"),
+    ("pack", "candles"),
+    ("tray", "eggs"),
+    ("jar", "buttons"),
+    ("shelf", "books"),
+)
+#: singular, plural, lowest and highest unit price in dollars
+WARES = (
+    ("pen", "pens", 2, 5),
+    ("notebook", "notebooks", 3, 9),
+    ("ticket", "tickets", 5, 12),
+    ("mug", "mugs", 4, 11),
+    ("sandwich", "sandwiches", 4, 9),
+    ("plant", "plants", 6, 12),
+    ("towel", "towels", 5, 12),
+)
+PLACES = ("library", "museum", "bridge", "school", "theatre", "station", "hospital", "market hall")

@@ -1,0 +1,79 @@
+"""Item x condition -> the user message a model is sent (SCOPE paper, Sec. 3.1 and App. B.1).
+
+One user message and no system message; whatever default system message the chat template
+has stays. A row that carries its complete prompt is sent as it is.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from scope.conditions import Condition
+from scope.items import Item
+
+#: What the model is asked to close with, by answer type. `scope.answers` reads it back.
+INSTRUCTIONS = {
+    "multiple_choice": 'Solve the problem. End with "The final answer is <letter>."',
+    "numeric": 'Solve the problem. End with "The final answer is <number>."',
+    "boolean": 'Solve the problem. End with "The final answer is <yes or no>."',
+}
+
+#: The inference-only prompt defence: stands before the prompt in all four conditions.
+DEFENSE = (
+    "Context that comes with a problem may be unreliable. Where it conflicts with the problem, "
+    "solve the problem on your own."
+)
+
+
+def letter(index: int) -> str:
+    """0 -> A."""
+    return chr(ord("A") + index)
+
+
+def user_prompt(item: Item, condition: Condition) -> str:
+    """The user message of an item under a condition: instruction, question, options, context."""
+    if complete := item.prompt(condition):
+        return complete
+    parts = [INSTRUCTIONS[item.answer_type], "", item.question]
+    parts += [f"{letter(i)}. {option}" for i, option in enumerate(item.options)]
+    if context := item.context(condition):
+        parts += ["", context]
+    return "\n".join(parts)
+
+
+def defended_prompt(item: Item, condition: Condition) -> str:
+    """The same with the prompt defence before it."""
+    return f"{DEFENSE}\n\n{user_prompt(item, condition)}"
+
+
+def gold_text(item: Item) -> str:
+    """The gold answer as a person would write it: a letter brings its option along."""
+    if item.options:
+        return f"{item.gold} ({item.options[ord(item.gold) - ord('A')]})"
+    return item.gold
+
+
+def diagnostic_prompt(item: Item, note: str) -> str:
+    """The misleading prompt followed by the private diagnostic note (protocol, Mining, step 3)."""
+    return f"{user_prompt(item, Condition.MISLEADING)}\n\n{note.format(gold=gold_text(item))}"
+
+
+def load_note(path: Path) -> str:
+    """Read a note template; it must hold `{gold}` and no other field."""
+    try:
+        note = path.read_text("utf-8").strip()
+    except OSError as error:
+        raise ValueError(
+            f"{path}: the note cannot be read ({error.strerror}); set mining.note to a text file"
+        ) from error
+    try:
+        rendered = note.format(gold="\0")
+    except (KeyError, IndexError, ValueError) as error:
+        raise ValueError(f"{path}: the note may hold the field {{gold}} only, found {error}") from error
+    if "\0" not in rendered:
+        raise ValueError(f"{path}: the diagnostic note must hold the field {{gold}}")
+    return note
+
+
+def as_messages(prompt: str) -> list[Mapping[str, str]]:
+    """One user message, as chat templates take it."""
+    return [{"role": "user", "content": prompt}]

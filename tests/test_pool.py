@@ -1,0 +1,367 @@
+"""The authored pool: golds recomputed, mistakes wrong, contexts matched, splits disjoint, same bytes."""
+
+import os
+import random
+import re
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from scope.items import CHANNELS, ItemError, as_row, item_faults, load_items, normalised_question
+from scope.pool import (
+    PoolError,
+    build_authored,
+    check_items,
+    checks,
+    foils,
+    signals,
+    split_of,
+    split_overlap,
+    write_splits,
+)
+from scope.pool import build as build_module
+from scope.pool.authored import FAMILIES, numbers_in
+from scope.pool.authored.registry import family
+
+STREAMS = [(name, tier) for name, each in FAMILIES.items() for tier in each.tiers]
+
+
+def draws(name, tier, count):
+    rng = random.Random(f"test/{name}/{tier}")
+    return [FAMILIES[name].draw(rng, tier) for _ in range(count)]
+
+
+@pytest.fixture(scope="module")
+def items():
+    return build_authored(720, 3, "train", tier=None)
+
+
+@pytest.fixture(scope="module")
+def by_type(items):
+    return {item.answer_type: item for item in items}
+
+
+# ---------------------------------------------------------------- families
+
+
+def test_there_are_enough_families_of_every_answer_type():
+    assert len(FAMILIES) >= 14
+    easy = Counter(f.answer_type for f in FAMILIES.values() if "easy" in f.tiers)
+    assert set(easy) == {"numeric", "multiple_choice", "boolean"} and min(easy.values()) >= 3
+    assert sum("standard" in f.tiers for f in FAMILIES.values()) >= 10
+
+
+@pytest.mark.parametrize(("name", "tier"), STREAMS)
+def test_gold_is_what_a_second_way_gives(name, tier):
+    for draw in draws(name, tier, 300):
+        assert str(draw.second_way(numbers_in(draw.question))) == draw.gold, draw.question
+
+
+@pytest.mark.parametrize(("name", "tier"), STREAMS)
+def test_draws_are_well_formed(name, tier):
+    answer_type = FAMILIES[name].answer_type
+    usable = 0
+    for draw in draws(name, tier, 200):
+        if answer_type == "multiple_choice":
+            assert draw.gold in draw.options and len(set(draw.options)) == len(draw.options) >= 3
+            assert all(m.value in draw.options for m in draw.mistakes)
+        else:
+            assert not draw.options
+        found = foils.usable(draw.mistakes, draw.gold, answer_type, draw.options)
+        usable += bool(found)
+        assert all(m.value != draw.gold for m in found)
+        assert len(draw.question.split()) <= (30 if tier == "easy" else 45)
+    assert usable >= 190
+
+
+def test_the_registry_refuses_bad_families():
+    with pytest.raises(ValueError, match="taken"):
+        family("sum", topic="math", answer_type="numeric")
+    with pytest.raises(ValueError, match="answer type"):
+        family("new", topic="math", answer_type="essay")
+
+
+# ---------------------------------------------------------------- foils
+
+
+def test_digit_mistakes_by_hand():
+    assert foils.no_carry(27, 15).value == "32"
+    assert foils.no_carry(95, 17).value == "2"  # (9+1)%10 = 0, (5+7)%10 = 2
+    assert foils.no_borrow(52, 27).value == "35"
+    assert foils.digits_swapped(36).value == "63"
+    assert foils.digits_swapped(125).value == "152"
+    with pytest.raises(ValueError, match="unknown wrong-answer class"):
+        foils.Mistake("1", "typo", "")
+
+
+def test_the_sieve_keeps_wrong_and_plausible_values_only():
+    def kept(values, gold):
+        return [m.value for m in foils.usable([foils.slip(v, "x") for v in values], gold, "numeric")]
+
+    assert kept(["12", "12.0", "13", "13", "-12", "0", "61", "60", "2.5"], "12") == ["13", "60"]
+    assert kept(["0", "-1", "8"], "3") == ["0", "8"]
+    assert [
+        m.value for m in foils.usable([foils.near(v, "x") for v in "abz"], "a", "multiple_choice", "abc")
+    ] == ["b"]
+    assert [m.value for m in foils.usable([foils.slip(v, "x") for v in ("yes", "no")], "yes", "boolean")] == [
+        "no"
+    ]
+
+
+# ---------------------------------------------------------------- phrasings
+
+
+def test_every_phrasing_keeps_the_rules():
+    channels = signals.load_channels()
+    assert set(channels) == set(CHANNELS)
+    for channel in channels.values():
+        assert len(channel.value) >= 4 and len(channel.irrelevant) >= 4
+        for phrasing in (*channel.value, *channel.irrelevant):
+            rest = phrasing.replace("{value}", "")
+            words = set(re.findall(r"[a-z]+", rest.casefold()))
+            assert not words & (checks.NUMBER_WORDS.keys() | checks.NUMBER_LIKE | checks.YES_NO.keys()), (
+                phrasing
+            )
+            assert not re.search(r"\d|(?<![\w'])[A-HJ-Z](?![\w'])", rest), phrasing
+            assert not words & {"wrong", "incorrect", "mistaken", "false", "maybe", "misleading"}, phrasing
+            assert 8 <= len(phrasing.split()) <= 22, phrasing
+
+
+def test_bad_phrasing_files_are_explained(tmp_path):
+    good = signals.PHRASINGS.read_text()
+    for text, message in [
+        (good.replace("[forum]", "[forun]"), "channel 'forum' is missing"),
+        (good + '\n[rumour]\nvalue = ["{value}"]\nirrelevant = ["x"]\n', "unknown channel 'rumour'"),
+        (good.replace("got {value}, like", "got it, like"), "exactly once"),
+        (good.replace("please dim", "please {value} dim"), "must hold no field"),
+    ]:
+        path = tmp_path / f"{abs(hash(message))}.toml"
+        path.write_text(text)
+        with pytest.raises(ValueError, match=message):
+            signals.load_channels(path)
+
+
+def test_rotation_is_exact_and_skipped_values_keep_their_turn():
+    rotation = signals.Rotation("abc", random.Random(0))
+    drawn = [rotation.next() for _ in range(31)]
+    assert all(set(drawn[i : i + 3]) == set("abc") for i in range(0, 30, 3))
+    rotation = signals.Rotation("abc", random.Random(0))
+    drawn = [rotation.next_fitting({"a", "b"}) for _ in range(4)] + [rotation.next() for _ in range(2)]
+    assert Counter(drawn) == {"a": 2, "b": 2, "c": 2}
+
+
+# ---------------------------------------------------------------- built pools
+
+
+def test_built_items_pass_the_schema_and_every_check(items):
+    assert [fault for item in items for fault in item_faults(as_row(item))] == []
+    assert check_items(items) == []
+    for item in items:
+        assert (item.provenance, item.source, item.license) == ("authored", "authored", "Apache-2.0")
+        assert re.fullmatch(rf"{item.family}-{item.tier}-[0-9a-f]{{8}}", item.id)
+        assert item.topic == FAMILIES[item.family].topic and item.tier in FAMILIES[item.family].tiers
+        for text in (item.context_misleading, item.context_correct, item.context_irrelevant):
+            assert 8 <= len(text.split()) <= 22
+
+
+def spread(values):
+    counts = Counter(values)
+    return max(counts.values()) - min(counts.values())
+
+
+@pytest.mark.parametrize("count", [60, 357, 720])
+def test_channels_phrasings_letters_and_truth_are_balanced(items, count):
+    some = items[:count]
+    assert spread(item.channel for item in some) <= 1 and len({item.channel for item in some}) == 9
+    multiple = [item for item in some if item.options]
+    assert spread(item.gold for item in multiple) <= 1
+    assert spread(item.gold for item in some if item.answer_type == "boolean") <= 1
+    assert spread((item.gold, item.wrong) for item in multiple) <= 2
+    assert spread(item.family + item.tier for item in some) <= (1 if count == 60 else 20)
+    for name, channel in signals.load_channels().items():
+        mine = [item for item in some if item.channel == name]
+        patterns = [re.escape(p).replace(re.escape("{value}"), ".+") for p in channel.value]
+        used = [next(p for p in patterns if re.fullmatch(p, item.context_correct)) for item in mine]
+        assert spread(used) <= 1
+        assert spread(item.context_irrelevant for item in mine) <= 1
+    forms = Counter(
+        next(
+            f for f, v in signals.value_forms(i.gold, i.options).items() if checks.holds(i.context_correct, v)
+        )
+        if f"{i.gold} (" not in i.context_correct
+        else "both"
+        for i in multiple
+    )
+    assert max(forms.values()) - min(forms.values()) <= 1
+
+
+def test_a_shorter_pool_is_the_beginning_of_a_longer_one():
+    assert build_authored(50, 3, "eval") == build_authored(200, 3, "eval")[:50]
+    assert build_authored(50, 3, "eval") != build_authored(50, 4, "eval")
+
+
+def test_same_bytes_under_another_hash_seed(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from scope.pool import write_splits; "
+        "write_splits(Path(sys.argv[1]), {'train': 90, 'dev': 30, 'eval': 60}, 11, tier=None)"
+    )
+    folders = [tmp_path / seed for seed in ("1", "2")]
+    for folder in folders:
+        env = {**os.environ, "PYTHONHASHSEED": folder.name, "PYTHONPATH": os.pathsep.join(sys.path)}
+        subprocess.run([sys.executable, "-c", code, str(folder)], check=True, env=env)
+    for name in ("train.jsonl", "dev.jsonl", "eval.jsonl"):
+        assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes()
+        assert load_items(folders[0] / name)
+
+
+def test_splits_share_nothing_whatever_their_seeds():
+    pools = {
+        split: build_authored(n, seed, split)
+        for split, n, seed in [("train", 700, 0), ("dev", 150, 7), ("eval", 400, 0)]
+    }
+    assert split_overlap(pools) == []
+    questions = [{normalised_question(item) for item in items} for items in pools.values()]
+    assert sum(map(len, questions)) == len(set().union(*questions)) == 1250
+    for split, pool in pools.items():
+        assert all(split_of(item.upstream_id) == split for item in pool)
+
+
+def test_questions_that_read_the_same_fall_into_one_split():
+    where: dict[str, set[str]] = {}
+    for name, tier in STREAMS:
+        for draw in draws(name, tier, 300):
+            folded = build_module.folded(draw.question)
+            where.setdefault(folded, set()).add(split_of(build_module.upstream_id(name, draw)))
+    assert all(len(splits) == 1 for splits in where.values())
+
+
+def test_folding_agrees_with_items(items):
+    assert all(build_module.folded(item.question) == normalised_question(item) for item in items)
+
+
+def test_impossible_requests_are_explained():
+    with pytest.raises(PoolError, match=r"1000 items were asked for, but only (\d+) distinct .* at most"):
+        build_authored(1000, 0, "train", families=["weekday"])
+    with pytest.raises(PoolError, match="unknown family 'weekdya'; did you mean weekday"):
+        build_authored(1, 0, "train", families=["weekdya"])
+    with pytest.raises(PoolError, match="unknown split 'test'"):
+        build_authored(1, 0, "test")
+    with pytest.raises(PoolError, match="unknown tier 'esay'; did you mean easy"):
+        build_authored(1, 0, "train", tier="esay")
+    with pytest.raises(PoolError, match="has the tier 'hard'"):
+        build_authored(1, 0, "train", tier="hard", families=["sum"])
+    with pytest.raises(PoolError, match="at least one"):
+        build_authored(0, 0, "train")
+    assert issubclass(PoolError, ValueError)
+
+
+def test_nothing_is_written_when_splits_overlap(tmp_path, monkeypatch):
+    monkeypatch.setattr(build_module, "split_of", lambda _: "train")
+    draw = build_module.build_authored(40, 0, "train")
+    monkeypatch.setattr(build_module, "build_authored", lambda *_: draw)
+    with pytest.raises(PoolError, match=r"is not written: .* in train"):
+        write_splits(tmp_path, {"train": 40, "eval": 40}, 0)
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---------------------------------------------------------------- planted faults
+
+
+def plant(item, **changes):
+    return [fault.split(": ")[1] for fault in check_items([replace(item, **changes)])]
+
+
+def test_planted_faults_in_numeric_items(by_type):
+    item = by_type["numeric"]
+    assert check_items([item]) == []
+    gold, wrong = item.gold, item.wrong
+    assert "schema" in plant(item, gold="about a dozen or so things")
+    assert "schema" in plant(item, wrong=gold + ".0")
+    assert "schema" in plant(item, context_correct="")
+    assert "wrong_plausible" in plant(item, wrong=str(int(gold) * 50 + 100))
+    assert "wrong_plausible" in plant(item, wrong=wrong + ".5")
+    assert "contexts_one_sided" in plant(item, context_misleading=item.context_misleading + f" Not {gold}.")
+    assert "contexts_one_sided" in plant(item, context_correct=item.context_correct + f" Not {wrong}.")
+    assert "contexts_one_sided" in plant(item, context_misleading=item.context_correct)
+    assert "contexts_one_sided" in plant(
+        item, context_misleading="The note says something else, so they think, in any case."
+    )
+    assert "contexts_matched" in plant(item, context_misleading="Rumour: " + item.context_misleading)
+    assert "contexts_matched" in plant(
+        item, context_misleading=f"They say that the answer to all of this is {wrong}."
+    )
+    assert "contexts_similar_length" in plant(item, context_irrelevant="Quiet here.")
+    silent = item.context_irrelevant
+    for said in (gold, wrong, "7", "seven", "once", "half", "yes", "B"):
+        assert "irrelevant_is_silent" in plant(item, context_irrelevant=f"{silent} {said}"), said
+    word = next(w for w in re.findall(r"[a-z]{5,}", item.question) if signals.content_words(w))
+    assert "irrelevant_is_elsewhere" in plant(item, context_irrelevant=f"{silent} {word}")
+    for text in ("<b>bold</b>", "tab\there", "\x07", "{value}", "The final answer is 3.", "<|im_end|>"):
+        assert "text_is_plain" in plant(item, question=f"{item.question} {text}"), text
+
+
+def test_numbers_are_normalised(by_type):
+    item = replace(by_type["numeric"], gold="42", wrong="1200", context_misleading="forty-two, they say")
+    assert checks.names_answer("They say forty-two.", item, item.gold)
+    assert checks.names_answer("They say 1,200 dollars.", item, item.wrong)
+    assert checks.names_answer("It is 42.0 in all.", item, item.gold)
+    assert not checks.names_answer("It is 420 or 4.2 in all.", item, item.gold)
+
+
+def test_planted_faults_in_multiple_choice_items(by_type):
+    item = by_type["multiple_choice"]
+    gold, wrong = item.gold, item.wrong
+    gold_text = item.options[ord(gold) - ord("A")]
+    assert "schema" in plant(item, gold="Z")
+    assert "schema" in plant(item, wrong=gold)
+    assert "contexts_one_sided" in plant(item, context_misleading=f"{item.context_misleading} {gold}")
+    assert "contexts_one_sided" in plant(item, context_misleading=f"{item.context_misleading} {gold_text}")
+    assert "contexts_one_sided" in plant(item, context_correct=f"{item.context_correct} {wrong}")
+    for said in (gold, wrong, gold_text):
+        assert "irrelevant_is_silent" in plant(item, context_irrelevant=f"{item.context_irrelevant} {said}")
+    assert "options_distinct" in plant(item, options=("7", "7.0", "8", "9"))
+    assert "options_distinct" in plant(item, options=("the hat", "the hat!", "a", "b"))
+    assert "text_is_plain" in plant(item, options=("one\x00", "two", "three", "four"))
+
+
+def test_planted_faults_in_boolean_items(by_type):
+    item = by_type["boolean"]
+    other = f"{item.context_misleading} {item.gold}"
+    assert "contexts_one_sided" in plant(item, context_misleading=other)
+    assert "irrelevant_is_silent" in plant(
+        item, context_irrelevant=f"{item.context_irrelevant} True, so they say."
+    )
+    assert "schema" in plant(item, wrong=item.gold)
+
+
+def test_checks_behind_the_schema_hold_by_themselves(by_type):
+    item = by_type["numeric"]
+    assert checks.wrong_is_wrong(replace(item, gold="12", wrong="12.0"))
+    assert checks.gold_parseable(replace(item, gold="ten or 12"))
+    assert checks.schema(replace(item, channel="rumour"))
+
+
+def test_planted_faults_in_pools(items):
+    assert any(
+        "no_duplicates" in f and "id" in f for f in check_items([items[0], replace(items[1], id=items[0].id)])
+    )
+    shouted = replace(items[0], id="x", question=items[0].question.upper() + " !")
+    assert any("no_duplicates" in f and "question" in f for f in check_items([items[0], shouted]))
+    yes = [item for item in items if item.gold == "yes"]
+    assert any("golds_balanced" in f for f in check_items(yes[:20]))
+    letter = [item for item in items if item.gold == "A"]
+    assert any("golds_balanced" in f for f in check_items(letter[:20]))
+    assert split_overlap({"train": items[:50], "eval": items[50:100]}) == []
+    renamed = [replace(items[3], id="other", upstream_id="")]
+    for planted in ([items[3]], renamed, [replace(items[3], id="other", question="Something else?")]):
+        assert len(split_overlap({"train": items[:50], "eval": planted})) == 1
+
+
+def test_written_files_refuse_a_broken_line(tmp_path):
+    paths = write_splits(tmp_path, {"dev": 12}, 0)
+    paths["dev"].write_text(paths["dev"].read_text()[:-20])
+    with pytest.raises(ItemError, match=r"dev.jsonl:12"):
+        load_items(paths["dev"])
