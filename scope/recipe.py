@@ -6,6 +6,7 @@ here imports torch, so `--help` and a refusal answer at once.
 
 import dataclasses
 import difflib
+import logging
 import os
 import re
 import sys
@@ -138,7 +139,7 @@ class EngineConfig:
     kind: str = _choice("transformers", help="what generates completions")
     batch_tokens: int = _number(32768, 1, help="token budget of a batch: rows x (longest prompt + cap)")
     batch_rows: int = _number(256, 1, help="most rows in a batch")
-    chunk_tokens: int = _number(8, 1, help="tokens between looks for rows that have ended and leave")
+    chunk_tokens: int = _number(4, 1, help="tokens between looks for rows that have ended and leave")
     pack_tokens: int = _number(1024, 1, help="most positions in one shared-prefix pass")
     share_prefixes: bool = _text(True, help="compute the shared beginnings of a batch's prompts once")
 
@@ -371,6 +372,8 @@ usage: {launcher} {entry} recipe=NAME [key=value ...]
 
 def main(stage: Callable[[Recipe], Any], doc: str | None) -> None:
     """Run one stage from the command line; a refusal is printed as sentences and exits with 2."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    logging.getLogger("scope").setLevel(logging.INFO)
     arguments = sys.argv[1:]
     entry = Path(sys.argv[0]).name
     chosen = [a.partition("=")[2] for a in arguments if a.startswith("recipe=")]

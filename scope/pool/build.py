@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from scope import artifacts
 from scope.items import CHANNELS, Item, write_rows
 from scope.pool import checks, foils, signals
 from scope.pool.authored import FAMILIES, TIERS, Draw, Family, numbers_in
@@ -23,7 +24,7 @@ SPLITS = {"train": 60, "dev": 10, "eval": 30}
 _PATIENCE = 3000
 
 
-class PoolError(ValueError):
+class PoolError(artifacts.Refusal, ValueError):
     """A pool that cannot be built as asked: what was found and what to do, in one sentence."""
 
 

