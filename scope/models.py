@@ -182,6 +182,10 @@ def load_model(
 
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cpu" and not _native_bf16():
+        # On a CPU without bf16 instructions MKL's fp32 product is the faster one where rows are few: a decode
+        # step of 64 rows of the 0.5B model takes 0.9 s with MKL and 1.4 s with oneDNN.
+        torch.backends.mkldnn.set_flags(False)
     model: Any = AutoModelForCausalLM.from_pretrained(
         resolved.path,
         dtype=getattr(torch, pick_dtype(dtype)),  # always explicit: the default has changed between versions
@@ -204,8 +208,14 @@ def pick_dtype(dtype: str) -> str:
 
     if torch.cuda.is_available():
         return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
-    native = torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
-    return "bfloat16" if native else "float32"
+    return "bfloat16" if _native_bf16() else "float32"
+
+
+def _native_bf16() -> bool:
+    """Whether this CPU has bf16 instructions that torch uses."""
+    import torch
+
+    return torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 # ---- hub ----

@@ -9,6 +9,7 @@ import difflib
 import logging
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -131,7 +132,13 @@ class TrainerConfig:
 class MergeConfig:
     coefficient: float = _number(1.0, 0, open_low=True, help="how much of the adapter is added")
     check_prompts: int = _number(4, 1, help="real prompts on which merged and adapter logits are compared")
-    tolerance: float = _number(2e-2, 0, open_low=True, help="largest logit difference that is accepted")
+    dtype: str = _choice(
+        "auto",
+        "bfloat16",
+        "float32",
+        help="of the merged weights; auto: the base's own unless rounding exceeds tolerance",
+    )
+    tolerance: float = _number(2e-2, 0, open_low=True, help="largest logit difference that rounding to bf16 may make")
 
 
 @dataclass
@@ -436,15 +443,26 @@ def _run_hydra(stage: Callable[[Recipe], Any], name: str, flags: list[str], over
     ]
     sys.argv = [sys.argv[0], *flags, f"--config-name={name}", *overrides, *quiet]
 
+    jobs: list[tuple[list[str], Recipe]] = []
+
     @hydra.main(version_base=None, config_path=str(RECIPES), config_name=name)
     def job(config: Any) -> None:
         from hydra.core.hydra_config import HydraConfig
 
-        task = list(HydraConfig.get().overrides.task)
-        _invocation[:] = [f"recipe={name}", *(o for o in task if not o.startswith("dry_run="))]
-        stage(_typed(config))
+        jobs.append((list(HydraConfig.get().overrides.task), _typed(config)))
 
+    program = sys.argv[0]
     try:
+        # Hydra only composes: every job of a sweep is checked before the first one runs.
         job()
     except (HydraException, OmegaConfBaseException) as error:
         raise RecipeError(_explain(error)) from error
+    if len(jobs) == 1:
+        task, recipe = jobs[0]
+        _invocation[:] = [f"recipe={name}", *(o for o in task if not o.startswith("dry_run="))]
+        stage(recipe)
+        return
+    # A sweep's jobs have a process each, so that none inherits another's memory.
+    failed = [task for task, _ in jobs if subprocess.run([sys.executable, program, f"recipe={name}", *task]).returncode]
+    if failed:
+        raise RecipeError(f"{len(failed)} of {len(jobs)} jobs failed: " + "; ".join(" ".join(task) for task in failed))

@@ -49,9 +49,10 @@ def by_type(items):
 
 def test_there_are_enough_families_of_every_answer_type():
     assert len(FAMILIES) >= 14
-    easy = Counter(f.answer_type for f in FAMILIES.values() if "easy" in f.tiers)
-    assert set(easy) == {"numeric", "multiple_choice", "boolean"} and min(easy.values()) >= 3
-    assert sum("standard" in f.tiers for f in FAMILIES.values()) >= 10
+    types = Counter(f.answer_type for f in FAMILIES.values())
+    assert set(types) == {"numeric", "multiple_choice", "boolean"} and min(types.values()) >= 5
+    assert sum("easy" in f.tiers for f in FAMILIES.values()) >= 14
+    assert sum("standard" in f.tiers for f in FAMILIES.values()) >= 14
 
 
 @pytest.mark.parametrize(("name", "tier"), STREAMS)
@@ -187,14 +188,16 @@ def test_channels_phrasings_letters_and_truth_are_balanced(items, count):
         used = [next(p for p in patterns if re.fullmatch(p, item.context_correct)) for item in mine]
         assert spread(used) <= 1
         assert spread(item.context_irrelevant for item in mine) <= 1
-    forms = Counter(
-        next(
-            f for f, v in signals.value_forms(i.gold, i.options).items() if checks.holds(i.context_correct, v)
-        )
-        if f"{i.gold} (" not in i.context_correct
-        else "both"
-        for i in multiple
-    )
+    forms: Counter[str] = Counter()
+    for item in multiple:
+        found = signals.value_forms(item.gold, item.options)
+        forms[
+            next(
+                f
+                for f in ("both", "text", "letter")
+                if checks._masked(item.context_correct, found[f]).count("\0")
+            )
+        ] += 1
     assert max(forms.values()) - min(forms.values()) <= 1
 
 
@@ -244,7 +247,7 @@ def test_folding_agrees_with_items(items):
 
 def test_impossible_requests_are_explained():
     with pytest.raises(PoolError, match=r"1000 items were asked for, but only (\d+) distinct .* at most"):
-        build_authored(1000, 0, "train", families=["weekday"])
+        build_authored(1000, 0, "train", tier=None, families=["weekday"])
     with pytest.raises(PoolError, match="unknown family 'weekdya'; did you mean weekday"):
         build_authored(1, 0, "train", families=["weekdya"])
     with pytest.raises(PoolError, match="unknown split 'test'"):

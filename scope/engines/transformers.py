@@ -12,6 +12,7 @@ from typing import Any
 
 from scope import trie
 from scope.engines import EngineError, Generated, Sampling
+from scope.engines.cpu import use_weight_first
 from scope.models import ResolvedModel, load_model, load_tokenizer, pick_dtype
 from scope.prompts import as_messages
 from scope.recipe import EngineConfig, ModelConfig
@@ -91,6 +92,8 @@ class TransformersEngine:
                 from peft import PeftModel
 
                 self._model = PeftModel.from_pretrained(self._model, self.adapter.path).eval()
+            if self._model.device.type == "cpu" and self.dtype == "float32":
+                use_weight_first(self._model)
         return self._model
 
     def generate(self, rendered: Sequence[Sequence[int]], sampling: Sampling) -> list[Generated]:

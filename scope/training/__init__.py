@@ -1,6 +1,7 @@
 """Training: quartets -> adapter (SCOPE paper, Sec. 4 and App. I.4), then the merged model."""
 
 import dataclasses
+import json
 import logging
 import math
 import os
@@ -153,13 +154,13 @@ def _run(
     if resumed is not None and is_main():
         print(f"train: going on from step {resumed} of {batch.max_steps}")
     result = trainer.train(resume_from_checkpoint=str(done[resumed]) if resumed is not None else None)
-    adapter = trainer.accelerator.unwrap_model(trainer.model)
-    adapter.peft_config["default"].base_model_name_or_path = recipe.model.base
-    adapter.peft_config["default"].revision = resolved.revision
     with artifacts.replacing_folder(folder / "adapter") if is_main() else _no_lock() as target:
         trainer.save_model(str(target or folder / "adapter"))
     if not is_main():
         return
+    config = json.loads((folder / "adapter" / "adapter_config.json").read_text("utf-8"))
+    config |= {"base_model_name_or_path": recipe.model.base, "revision": resolved.revision}
+    artifacts.write_json(folder / "adapter" / "adapter_config.json", config)
     artifacts.write_json(
         folder / "adapter" / "base.json",
         {"base": recipe.model.base, "revision": resolved.revision, "weights_sha256": resolved.weights_sha256},

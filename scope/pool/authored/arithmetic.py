@@ -103,10 +103,9 @@ def double_half(rng: random.Random, tier: str) -> Draw:
     return Draw(question, str(gold), mistakes, lambda n: n[0] << 1 if doubled else n[0] >> 1)
 
 
-@family("next_in_sequence", topic="math", answer_type="numeric", tiers=("easy", "standard"))
+@family("next_in_sequence", topic="math", answer_type="numeric", tiers=("standard",))
 def next_in_sequence(rng: random.Random, tier: str) -> Draw:
-    step = rng.randint(6, 19) if tier == "standard" else rng.choice([1, 2, 3, 4, 5, 10])
-    start = rng.randint(2, 40)
+    step, start = rng.randint(2, 19), rng.randint(2, 40)
     terms = [start + i * step for i in range(5)]
     gold = start + 5 * step
     shown = ", ".join(map(str, terms))
@@ -127,13 +126,15 @@ def next_in_sequence(rng: random.Random, tier: str) -> Draw:
     )
 
 
-@family("more_or_less", topic="math", answer_type="numeric")
+@family("more_or_less", topic="math", answer_type="numeric", tiers=("standard",))
 def more_or_less(rng: random.Random, tier: str) -> Draw:
     a, b = rng.randint(14, 90), rng.randint(2, 12)
     more = rng.random() < 0.5
     gold, other = (a + b, a - b) if more else (a - b, a + b)
     return Draw(
-        f"Which number is {b} {'more' if more else 'less'} than {a}?",
+        f"Start at {a} and add {b}. Which number is it?"
+        if more
+        else f"Take {b} away from {a}. Which number is left?",
         str(gold),
         [
             foils.misread(other, "went in the other direction"),
@@ -141,14 +142,13 @@ def more_or_less(rng: random.Random, tier: str) -> Draw:
             foils.tens_slip(gold, rng.random() < 0.5),
             foils.digits_swapped(gold),
         ],
-        lambda n: n[1] + sum(1 if more else -1 for _ in range(n[0])),
+        lambda n: max(n) + sum(1 if more else -1 for _ in range(min(n))),
     )
 
 
-@family("sum_choice", topic="math", answer_type="multiple_choice", tiers=("easy", "standard"))
+@family("sum_choice", topic="math", answer_type="multiple_choice", tiers=("standard",))
 def sum_choice(rng: random.Random, tier: str) -> Draw:
-    low, high = (25, 89) if tier == "standard" else (3, 25)
-    a, b = rng.randint(low, high), rng.randint(low, high)
+    a, b = rng.randint(3, 89), rng.randint(3, 89)
     gold = a + b
     off, ten = rng.choice([-1, 1]), rng.choice([-10, 10])
     mistakes = [

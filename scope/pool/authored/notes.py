@@ -39,7 +39,7 @@ def note_lookup(rng: random.Random, tier: str) -> Draw:
     )
 
 
-@family("office_lookup", topic="document reading", answer_type="multiple_choice")
+@family("office_lookup", topic="document reading", answer_type="multiple_choice", tiers=("standard",))
 def office_lookup(rng: random.Random, tier: str) -> Draw:
     people = rng.sample(NAMES, 4)
     rooms = rng.sample(range(11, 99), 4)

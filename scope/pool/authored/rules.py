@@ -25,12 +25,11 @@ _LIMITS = (
 )
 
 
-@family("limit", topic="workplace policy", answer_type="boolean", tiers=("easy", "standard"))
+@family("limit", topic="workplace policy", answer_type="boolean", tiers=("standard",))
 def limit(rng: random.Random, tier: str) -> Draw:
     rule, case, low, high = rng.choice(_LIMITS)
     bound = rng.randint(low, high)
-    near = tier == "standard"
-    step = rng.randint(0 if near else 2, 2 if near else max(3, bound // 2))
+    step = rng.randint(0, max(3, bound // 2))
     value = bound - step if rng.random() < 0.5 else bound + max(step, 1)
     allowed = value <= bound
     return Draw(
@@ -41,7 +40,7 @@ def limit(rng: random.Random, tier: str) -> Draw:
     )
 
 
-@family("age_limit", topic="workplace policy", answer_type="boolean")
+@family("age_limit", topic="workplace policy", answer_type="boolean", tiers=("standard",))
 def age_limit(rng: random.Random, tier: str) -> Draw:
     name = rng.choice(["Mia", "Leo", "Ana", "Tom", "Zoe", "Ben", "Ivy", "Max"])
     place = rng.choice(["the pool", "the gym", "the climbing hall", "the boat tour", "the night club"])

@@ -77,7 +77,7 @@ def change(rng: random.Random, tier: str) -> Draw:
     )
 
 
-@family("cheapest", topic="consumer finance", answer_type="multiple_choice")
+@family("cheapest", topic="consumer finance", answer_type="multiple_choice", tiers=("standard",))
 def cheapest(rng: random.Random, tier: str) -> Draw:
     wares = [many for _, many, _, _ in rng.sample(WARES, 4)]
     prices = rng.sample(range(2, 30), 4)
@@ -97,18 +97,9 @@ def cheapest(rng: random.Random, tier: str) -> Draw:
     )
 
 
-@family("affordable", topic="consumer finance", answer_type="boolean", tiers=("easy", "standard"))
+@family("affordable", topic="consumer finance", answer_type="boolean", tiers=("standard",))
 def affordable(rng: random.Random, tier: str) -> Draw:
     name, (one, many, _, _) = rng.choice(NAMES), rng.choice(WARES)
-    if tier == "easy":
-        price, money = rng.sample(range(5, 60), 2)
-        enough = money > price
-        return Draw(
-            f"{name} has {money} dollars. A {one} costs {price} dollars. Can {name} pay for it?",
-            "yes" if enough else "no",
-            [foils.misread("no" if enough else "yes", "compared the two amounts the wrong way round")],
-            lambda n: "yes" if n[0] in range(n[1], 1000) else "no",
-        )
     price, count = rng.randint(4, 15), rng.randint(3, 6)
     money = price * count + rng.choice([-7, -4, -2, 1, 3, 6])
     enough = money >= price * count

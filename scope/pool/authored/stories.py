@@ -4,7 +4,7 @@ import random
 
 from scope.pool import foils
 from scope.pool.authored.registry import Draw, family
-from scope.pool.authored.words import COUNTED, NAMES, PACKED
+from scope.pool.authored.words import COUNTED, DAILY, HELD, LEGGED, NAMES, PACKED, PARTLY
 
 
 @family("give_and_take", topic="everyday arithmetic", answer_type="numeric", tiers=("easy", "standard"))
@@ -108,16 +108,19 @@ def ages(rng: random.Random, tier: str) -> Draw:
     gold = a + b if older else a - b
     word = "older" if older else "younger"
     if tier == "easy":
+        ahead = rng.random() < 0.5
+        gold = a + b if ahead else a - b
+        when = f"will {one} be in {b} years" if ahead else f"was {one} {b} years ago"
         return Draw(
-            f"{one} is {a} years old. {two} is {b} years {word}. How old is {two}?",
+            f"{one} is {a} years old now. How old {when}?",
             str(gold),
             [
-                foils.misread(a - b if older else a + b, f"did not read {word}"),
-                foils.confused(a, f"gave the age of {one}"),
+                foils.misread(a - b if ahead else a + b, "went the wrong way in time"),
+                foils.confused(a, "gave the age of today"),
                 foils.counted_start(gold, rng.random() < 0.5),
                 foils.tens_slip(gold, rng.random() < 0.5),
             ],
-            lambda n: n[0] + (n[1] if older else -n[1]),
+            lambda n: len(range(n[0] + n[1])) if ahead else len(range(n[1], n[0])),
         )
     years = rng.randint(2, 12)
     return Draw(
@@ -130,4 +133,78 @@ def ages(rng: random.Random, tier: str) -> Draw:
             foils.counted_start(gold + years, rng.random() < 0.5),
         ],
         lambda n: n[0] + n[2] + (n[1] if older else -n[1]),
+    )
+
+
+@family("two_groups", topic="everyday arithmetic", answer_type="numeric")
+def two_groups(rng: random.Random, tier: str) -> Draw:
+    (place, things), (one, two) = rng.choice(HELD), rng.sample(("red", "blue", "green", "yellow", "white"), 2)
+    a, b = rng.randint(3, 40), rng.randint(3, 30)
+    return Draw(
+        f"There are {a} {one} and {b} {two} {things} in a {place}. How many {things} are in the {place}?",
+        str(a + b),
+        [
+            foils.no_carry(a, b),
+            foils.misread(abs(a - b), "took the difference"),
+            foils.confused(max(a, b), "counted one colour only"),
+            foils.counted_start(a + b, rng.random() < 0.5),
+            foils.tens_slip(a + b, rng.random() < 0.5),
+        ],
+        lambda n: len([*range(n[0]), *range(n[1])]),
+    )
+
+
+@family("each_day", topic="planning", answer_type="numeric")
+def each_day(rng: random.Random, tier: str) -> Draw:
+    name, (verb, unit) = rng.choice(NAMES), rng.choice(DAILY)
+    each, count = rng.randint(2, 12), rng.randint(2, 9)
+    gold = each * count
+    return Draw(
+        f"{name} {verb} {each} {unit} every day. How many {unit} is that in {count} days?",
+        str(gold),
+        [
+            foils.off_by(each * (count - 1), "left out one day"),
+            foils.off_by(each * (count + 1), "counted one day too many"),
+            foils.misread(each + count, "added instead of multiplying"),
+            foils.tens_slip(gold, rng.random() < 0.5),
+        ],
+        lambda n: sum(n[0] for _ in range(n[1])),
+    )
+
+
+@family("legs", topic="everyday facts", answer_type="numeric")
+def legs(rng: random.Random, tier: str) -> Draw:
+    animal, has, mistaken = rng.choice(LEGGED)
+    count = rng.randint(2, 9)
+    article = "An" if animal == "ant" else "A"
+    return Draw(
+        f"{article} {animal} has {has} legs. How many legs do {count} {animal}s have?",
+        str(has * count),
+        [
+            foils.misconception(mistaken * count, f"took {mistaken} legs for one {animal}"),
+            foils.off_by(has * (count - 1), f"left out one {animal}"),
+            foils.off_by(has * (count + 1), f"counted one {animal} too many"),
+            foils.misread(has + count, "added instead of multiplying"),
+        ],
+        lambda n: len([1 for _ in range(n[1]) for _ in range(n[0])]),
+    )
+
+
+@family("still_to_go", topic="planning", answer_type="numeric")
+def still_to_go(rng: random.Random, tier: str) -> Draw:
+    name, (whole, unit, done) = rng.choice(NAMES), rng.choice(PARTLY)
+    total = rng.randint(2, 10) * 10 if rng.random() < 0.5 else rng.randint(20, 90)
+    part = rng.randint(3, total - 5)
+    gold = total - part
+    return Draw(
+        f"A {whole} has {total} {unit}. {name} has {done} {part} {unit}. How many {unit} are left?",
+        str(gold),
+        [
+            foils.confused(part, f"gave what was {done}"),
+            foils.no_borrow(total, part),
+            foils.misread(total + part, "added instead of subtracting"),
+            foils.counted_start(gold, rng.random() < 0.5),
+            foils.tens_slip(gold, rng.random() < 0.5),
+        ],
+        lambda n: len(range(n[1], n[0])),
     )

@@ -22,6 +22,25 @@ PACKED = (
     ("jar", "buttons"),
     ("shelf", "books"),
 )
+#: where coloured things are, the things
+HELD = (("bag", "balls"), ("box", "crayons"), ("drawer", "socks"), ("bowl", "beads"), ("garden", "tulips"))
+#: what somebody does every day, and the unit that is counted
+DAILY = (
+    ("walks", "miles"),
+    ("reads", "chapters"),
+    ("earns", "dollars"),
+    ("bakes", "cakes"),
+    ("paints", "chairs"),
+)
+#: animal, its legs, a mistaken number of legs
+LEGGED = (("dog", 4, 3), ("spider", 8, 6), ("ant", 6, 8), ("bird", 2, 4), ("horse", 4, 5), ("crab", 10, 8))
+#: a whole, its parts, what is done with them
+PARTLY = (
+    ("book", "pages", "read"),
+    ("puzzle", "pieces", "placed"),
+    ("trail", "miles", "walked"),
+    ("quiz", "questions", "solved"),
+)
 #: singular, plural, lowest and highest unit price in dollars
 WARES = (
     ("pen", "pens", 2, 5),
