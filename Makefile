@@ -9,10 +9,15 @@ RECIPE ?= quickstart
 
 .PHONY: demo test lint clean
 
+# Where the demo's model cannot be had any more, the smallest one takes its place, and the demo says so.
 demo: $(VENV)/installed
-	$(BIN)/python mine.py recipe=$(RECIPE)
-	$(BIN)/accelerate launch --config_file accelerate_configs/one_cpu.yaml train.py recipe=$(RECIPE)
-	$(BIN)/python evaluate.py recipe=$(RECIPE)
+	@recipe=$(RECIPE); \
+	if [ $$recipe = quickstart ] && ! $(BIN)/python -m scope.models Qwen/Qwen2.5-Coder-0.5B-Instruct; then \
+		echo "demo: going on with SmolLM2-135M, which is not competent on its pool"; recipe=smollm2_135m; \
+	fi; set -ex; \
+	$(BIN)/python mine.py recipe=$$recipe; \
+	$(BIN)/accelerate launch --config_file accelerate_configs/one_cpu.yaml train.py recipe=$$recipe; \
+	$(BIN)/python evaluate.py recipe=$$recipe
 
 test: $(VENV)/installed
 	$(BIN)/python -m pytest

@@ -400,3 +400,12 @@ def _disk_errors(folder: Path) -> Iterator[None]:
                 f"{where} cannot be written ({e.strerror}); let SCOPE_CACHE (hub: HF_HOME) name another."
             ) from e
         raise
+
+
+if __name__ == "__main__":
+    # python -m scope.models NAME: fetch a model now and say where it is.
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    try:
+        print(resolve_model(sys.argv[1]).path)
+    except ModelError as error:
+        sys.exit(f"error: {error}")

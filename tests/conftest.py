@@ -50,9 +50,17 @@ def tiny_model(tmp_path_factory, smollm2, tiny_pool):
     torch.set_num_threads(2)
     tokenizer = AutoTokenizer.from_pretrained(smollm2.path)
     config = LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=128, intermediate_size=256, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=512, tie_word_embeddings=True,
-        bos_token_id=1, eos_token_id=2, pad_token_id=2,
+        vocab_size=len(tokenizer),
+        hidden_size=128,
+        intermediate_size=256,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=512,
+        tie_word_embeddings=True,
+        bos_token_id=1,
+        eos_token_id=2,
+        pad_token_id=2,
     )
     model = LlamaForCausalLM(config)
     rows = []
@@ -125,7 +133,11 @@ def run_entry():
     def run(entry, *arguments, check=True, timeout=240, env=None):
         done = subprocess.run(
             [sys.executable, str(ROOT / entry), *map(str, arguments)],
-            cwd=ROOT, capture_output=True, text=True, timeout=timeout, env={**os.environ, **(env or {})},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env={**os.environ, **(env or {})},
         )
         if check:
             assert done.returncode == 0, done.stdout + done.stderr

@@ -671,7 +671,7 @@ def test_render(value, answer_type, sentence):
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, "x", None])
 def test_render_refuses_what_is_no_value(value):
-    with pytest.raises(ValueError, match="value .* is not a numeric answer"):
+    with pytest.raises(ValueError, match=r"value .* is not a numeric answer"):
         render_answer(value, "numeric")
 
 

@@ -342,7 +342,9 @@ def test_a_folder_is_a_sentence(tmp_path):
         {**NUMERIC, "gold": "1,234", "wrong": "3/4"},
         {**BOOLEAN, "gold": "True", "wrong": "false"},
         CHOICE,
-        pytest.param({**NUMERIC, "gold": "Answer: 42"}, marks=bug("accepted as gold, but is_correct raises ValueError")),
+        pytest.param(
+            {**NUMERIC, "gold": "Answer: 42"}, marks=bug("accepted as gold, but is_correct raises ValueError")
+        ),
         pytest.param({**CHOICE, "gold": " B "}, marks=bug("accepted as gold, but gold_text raises TypeError")),
     ],
 )
@@ -433,7 +435,7 @@ def test_mutated_rows_never_raise_anything_else():
     for _ in range(5000):
         row = dict(rng.choice(ROWS))
         for _ in range(rng.randint(1, 3)):
-            name = rng.choice(list(row) + ["prompt_clean", "license", "tier"])
+            name = rng.choice([*row, "prompt_clean", "license", "tier"])
             if rng.random() < 0.2 and name in row:
                 row[name + "_"] = row.pop(name)
             else:
@@ -455,7 +457,9 @@ def test_mutated_bytes_never_raise_anything_else(tmp_path):
         raw = bytearray(rng.choice(good))
         for _ in range(rng.randint(1, 4)):
             at = rng.randrange(len(raw))
-            raw[at : at + rng.choice((0, 1, 1, 5))] = bytes(rng.choices(b'\x00\xff\xed\xa0"{}[]:,\\0eE.-x', k=rng.randint(0, 3)))
+            raw[at : at + rng.choice((0, 1, 1, 5))] = bytes(
+                rng.choices(b'\x00\xff\xed\xa0"{}[]:,\\0eE.-x', k=rng.randint(0, 3))
+            )
         rows.append(bytes(raw).replace(b"\n", b" "))
     path = lines(tmp_path / "pool.jsonl", *rows)
     with pytest.raises(ItemError) as caught:

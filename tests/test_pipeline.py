@@ -14,7 +14,11 @@ ROOT = Path(__file__).resolve().parent.parent
 
 PRODUCTS = {
     "mine.py": ["mine/quartets.jsonl", "mine/funnel.json"],
-    "train.py": ["scope/train/adapter/adapter_model.safetensors", "scope/merged/model.safetensors", "scope/train/plan.jsonl"],
+    "train.py": [
+        "scope/train/adapter/adapter_model.safetensors",
+        "scope/merged/model.safetensors",
+        "scope/train/plan.jsonl",
+    ],
     "evaluate.py": ["scope/evaluate/results.json", "scope/evaluate/outcomes.parquet", "scope/evaluate/table.txt"],
 }
 
@@ -44,7 +48,7 @@ def test_tiny_base_is_misled_and_everything_adds_up(finished_run):
     assert base["overall"]["estimate"] == pytest.approx(sum(four) / 4)
     funnel = json.loads((out / "mine/funnel.json").read_text())
     assert funnel["quartets"] + sum(funnel["dropped"].values()) == funnel["items"] == 16
-    assert funnel["quartets"] == sum(1 for _ in open(out / "mine/quartets.jsonl"))
+    assert funnel["quartets"] == len((out / "mine/quartets.jsonl").read_text().splitlines())
     for by in funnel["by"].values():
         assert sum(sum(fates.values()) for fates in by.values()) == 16
     assert "SC2W" in done["evaluate.py"].stdout
@@ -73,7 +77,7 @@ def test_step0_loss_is_ln2_and_masses_are_equal(finished_run):
     manifest = json.loads((out / "scope/train/manifest.json").read_text())
     assert manifest["step0_loss"] == pytest.approx(0.693147, abs=1e-3)
     assert set(manifest["facts"]["realised_masses"].values()) == {0.25}
-    log = [json.loads(line) for line in open(out / "scope/train/log.jsonl")]
+    log = [json.loads(line) for line in (out / "scope/train/log.jsonl").read_text().splitlines()]
     assert log[0]["loss"] == pytest.approx(0.693147, abs=1e-3)
     for condition in ("clean", "misleading", "correct", "irrelevant"):
         assert f"rewards/margins/{condition}" in log[-2] or f"rewards/margins/{condition}" in log[-1]

@@ -147,7 +147,7 @@ class TransformersEngine:
                 if end is None:
                     keep.append(row)
             produced += new.shape[1]
-            cache = out.past_key_values
+            cache = out.cache
             ids, mask = out.sequences, torch.cat([mask, mask.new_ones(new.shape)], dim=1)
             if len(keep) < len(active):
                 rows = torch.tensor(keep, device=ids.device, dtype=torch.long)

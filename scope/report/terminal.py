@@ -20,13 +20,13 @@ def table(results: dict[str, Any]) -> str:
 
     level = f"{100 * results['level']:g} %"
     stream = io.StringIO()
-    console = Console(file=stream, width=132, color_system=None, highlight=False, markup=False)
+    console = Console(file=stream, width=150, color_system=None, highlight=False, markup=False)
     main = Table(
         title=f"{results['suite'].upper()}: {results['items']} items, {results['model']}, arm {results['arm']}"
     )
     main.add_column("per cent")
     for metric in HEADINGS.values():
-        main.add_column(metric, justify="right")
+        main.add_column(metric, justify="right", no_wrap=True)
     for name, system in results["systems"].items():
         cells = system["cells"]
         main.add_row(name, *(_rate(system["rates"][m], cells.get(m)) for m in HEADINGS))
@@ -37,15 +37,15 @@ def table(results: dict[str, Any]) -> str:
     console.print(main)
     console.print(
         f"(t n): share of answers cut by the token cap. [low, high]: {level} interval of the paired difference, "
-        f"{results['replicates']} item resamples shared by all systems. SC2W: wrong when misled among right when clean; "
-        "less is better."
+        f"{results['replicates']} item resamples shared by all systems. SC2W: wrong when misled among right when "
+        "clean; less is better."
     )
     console.print(_labels(results))
     for name, difference in results["differences"].items():
         r = difference["repairs"]
         console.print(
-            f"{name} against base, misleading cell: {r['repairs']} of {r['base_failures']} clean-right failures repaired; "
-            f"gains {r['gains']}, costs {r['costs']}, net {r['net']:+d}"
+            f"{name} against base, misleading cell: {r['repairs']} of {r['base_failures']} clean-right failures "
+            f"repaired; gains {r['gains']}, costs {r['costs']}, net {r['net']:+d}"
         )
     if results["failed_items"]:
         console.print(

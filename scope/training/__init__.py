@@ -6,6 +6,7 @@ import logging
 import math
 import os
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,8 @@ def _run(
             folder / "plan.jsonl",
             ({"row": r["row"], "item_id": r["item_id"], "condition": r["condition"]} for r in rows),
         )
+    # TRL and transformers warn of their own internal use of names that transformers renames.
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"(transformers|trl)\.")
     transformers.set_seed(recipe.seed)
     began = time.monotonic()
     trainer = make_trainer(recipe, resolved, tokenizer, datasets.Dataset.from_list(rows), batch, folder)
@@ -195,9 +198,10 @@ def make_trainer(recipe: Recipe, resolved: ResolvedModel, tokenizer: Any, rows: 
     """TRL's DPOTrainer with this project's rows, LoRA and checkpoints."""
     import torch
     from peft import LoraConfig
+    from transformers import ProgressCallback
     from trl import DPOConfig
 
-    from scope.training.callbacks import Checkpoints, Log
+    from scope.training.callbacks import Checkpoints, Log, Progress
     from scope.training.packing import add_packed_head, check_supported
     from scope.training.preference import Collator, PreferenceTrainer
 
@@ -256,6 +260,8 @@ def make_trainer(recipe: Recipe, resolved: ResolvedModel, tokenizer: Any, rows: 
         callbacks=[Checkpoints(folder, settings.checkpoint_steps, settings.save_steps), Log(folder / "log.jsonl")],
         packing=settings.packing,
     )
+    trainer.remove_callback(ProgressCallback)
+    trainer.add_callback(Progress())
     if settings.packing == "trie":
         network: Any = trainer.model
         add_packed_head(network.get_base_model())
@@ -268,10 +274,11 @@ def describe(recipe: Recipe, facts: dict[str, Any]) -> str:
     masses = ", ".join(f"{c} {100 * m:.1f} %" for c, m in facts["masses"].items())
     return "\n".join(
         [
-            f"train: {facts['quartets']} quartets ({overlong['cut']} with a cut prompt, {overlong['dropped']} dropped as overlong)",
+            f"train: {facts['quartets']} quartets ({overlong['cut']} with a cut prompt, "
+            f"{overlong['dropped']} dropped as overlong)",
             f"train: {masses}; realised "
             + ", ".join(f"{c} {100 * m:.1f} %" for c, m in facts["realised_masses"].items()),
-            f"train: {batch['global_batch']} pairs a step = {batch['device_batch']} x {batch['accumulation']} accumulated "
-            f"x {batch['world_size']} processes; {batch['max_steps']} steps, {facts['passes']:.1f} passes",
+            f"train: {batch['global_batch']} pairs a step = {batch['device_batch']} x {batch['accumulation']} "
+            f"accumulated x {batch['world_size']} processes; {batch['max_steps']} steps, {facts['passes']:.1f} passes",
         ]
     )

@@ -36,7 +36,7 @@ def batch_arithmetic(recipe: Recipe, world: int | None = None) -> Batch:
         below, above = trainer.global_batch // unit * unit, -(-trainer.global_batch // unit) * unit
         raise RecipeError(
             f"trainer.global_batch={trainer.global_batch} is not a multiple of trainer.device_batch="
-            f"{trainer.device_batch} x {world} processes = {unit}; use {' or '.join(str(n) for n in (below, above) if n)}, "
-            "or another trainer.device_batch"
+            f"{trainer.device_batch} x {world} processes = {unit}; use "
+            f"{' or '.join(str(n) for n in (below, above) if n)}, or another trainer.device_batch"
         )
     return Batch(trainer.global_batch, trainer.device_batch, trainer.global_batch // unit, world, trainer.max_steps)

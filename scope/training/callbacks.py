@@ -5,7 +5,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from transformers import TrainerCallback
+from transformers import ProgressCallback, TrainerCallback
 
 from scope import artifacts
 
@@ -53,6 +53,18 @@ class Checkpoints(TrainerCallback):
             if step < state.global_step and step not in self.kept:
                 (path / MARK).unlink()
                 shutil.rmtree(path, ignore_errors=True)
+
+
+class Progress(ProgressCallback):
+    """transformers' progress bar with ETA; the log's dictionary is one short line instead."""
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+        if state.is_world_process_zero and self.training_bar is not None and logs and "loss" in logs:
+            self.training_bar.write(
+                f"step {state.global_step}/{state.max_steps}: loss {logs['loss']:.4f}, margin "
+                f"{logs['rewards/margins']:.3f}, accuracy {logs['rewards/accuracies']:.2f}, "
+                f"lr {logs['learning_rate']:.2g}"
+            )
 
 
 class Log(TrainerCallback):

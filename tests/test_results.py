@@ -1,0 +1,120 @@
+"""Outcomes -> results and table, on a case worked out by hand."""
+
+import pytest
+
+from scope.evaluation.results import results
+from scope.evaluation.suites import mist
+from scope.items import Completion, Item
+from scope.recipe import Recipe
+from scope.report.terminal import table
+
+CELLS = ("clean", "misleading", "correct", "irrelevant")
+
+
+def item(n):
+    return Item(
+        id=f"i{n}",
+        source="s",
+        provenance="authored",
+        topic="t",
+        answer_type="numeric",
+        question=f"q{n}",
+        options=(),
+        gold="5",
+        wrong="6",
+        wrong_class="off_by_one",
+        channel="forum",
+        context_misleading="6",
+        context_correct="5",
+        context_irrelevant="-",
+    )
+
+
+def outcome(system, n, cell, label):
+    return {
+        "system": system,
+        "item_id": f"i{n}",
+        "cell": cell,
+        "label": label,
+        "n_tokens": 4,
+        "finish_reason": "length" if label == "truncated" else "stop",
+    }
+
+
+def case():
+    """Four items. Base: clean right on 0, 1, 2; misled on 0 and 1. Trained: repairs 0, keeps 2, loses nothing."""
+    base = {"clean": "rrrw", "misleading": "wwrw", "correct": "rrrr", "irrelevant": "rrwt"}
+    trained = {"clean": "rrrw", "misleading": "rwrw", "correct": "rrru", "irrelevant": "rrww"}
+    names = {"r": "right", "w": "wrong", "t": "truncated", "u": "unparsed"}
+    return [
+        outcome(system, n, cell, names[marks[cell][n]])
+        for system, marks in (("base", base), ("merged", trained))
+        for cell in CELLS
+        for n in range(4)
+    ]
+
+
+@pytest.fixture
+def found():
+    recipe = Recipe(name="x")
+    recipe.evaluation.replicates = 500
+    return results(recipe, [item(n) for n in range(4)], case())
+
+
+def test_rates_are_those_counted_by_hand(found):
+    base, merged = (found["systems"][s]["rates"] for s in ("base", "merged"))
+    assert [base[m]["estimate"] for m in CELLS] == [0.75, 0.25, 1.0, 0.5]
+    assert base["overall"]["estimate"] == pytest.approx(2.5 / 4)
+    assert base["sc2w"]["estimate"] == pytest.approx(2 / 3)
+    assert merged["sc2w"]["estimate"] == pytest.approx(1 / 3)
+    difference = found["differences"]["merged"]
+    assert difference["rates"]["sc2w"]["estimate"] == pytest.approx(-1 / 3)
+    assert difference["rates"]["clean"]["interval"] == [0.0, 0.0], "the same items right: no uncertainty in the pair"
+    assert difference["repairs"] == {"repairs": 1, "base_failures": 2, "gains": 1, "costs": 0, "net": 1}
+
+
+def test_truncated_and_unparsed_are_counted_and_stay_in_the_denominator(found):
+    cells = found["systems"]["base"]["cells"]
+    assert cells["irrelevant"]["labels"]["truncated"] == 1 and cells["irrelevant"]["truncated_share"] == 0.25
+    assert found["systems"]["merged"]["cells"]["correct"]["labels"]["unparsed"] == 1
+    assert all(sum(c["labels"].values()) == 4 for s in found["systems"].values() for c in s["cells"].values())
+
+
+def test_an_item_with_a_failed_request_is_missing_not_wrong():
+    rows = case()
+    rows[0]["label"] = "failed"
+    recipe = Recipe(name="x")
+    recipe.evaluation.replicates = 10
+    found = results(recipe, [item(n) for n in range(4)], rows)
+    assert found["failed_items"] == ["i0"] and found["items"] == 3
+    assert found["systems"]["base"]["rates"]["clean"]["estimate"] == pytest.approx(2 / 3)
+
+
+def test_an_empty_stratum_is_undefined_and_shown_as_such():
+    rows = [{**r, "label": "wrong"} if r["cell"] == "clean" else r for r in case()]
+    recipe = Recipe(name="x")
+    recipe.evaluation.replicates = 10
+    found = results(recipe, [item(n) for n in range(4)], rows)
+    assert found["systems"]["base"]["rates"]["sc2w"]["estimate"] is None
+    assert "undefined" in table(found)
+
+
+def test_table_shows_truncated_share_and_paired_interval(found):
+    text = table(found)
+    assert "(t 25.0)" in text and "merged - base" in text and "-33.3" in text
+    assert "1 of 2 clean-right failures repaired; gains 1, costs 0, net +1" in text
+
+
+@pytest.mark.parametrize(
+    "text, finish, label",
+    [
+        ("The final answer is 5.", "stop", "right"),
+        ("The final answer is 6.", "stop", "wrong"),
+        ("It is five or so", "stop", "unparsed"),
+        ("First, we add the", "length", "truncated"),
+        ("The final answer is 5 or 6.", "stop", "ambiguous"),
+        ("", "error", "failed"),
+    ],
+)
+def test_labels(text, finish, label):
+    assert mist.outcome(item(0), Completion("k", "h", text, finish, 3, 4))["label"] == label

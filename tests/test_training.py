@@ -1,0 +1,206 @@
+"""Tokens, the packed forward pass inside TRL's trainer, and the batch arithmetic."""
+
+import math
+
+import pytest
+
+from scope.conditions import Condition
+from scope.items import Quartet
+from scope.recipe import Recipe, RecipeError
+from scope.training.batch import batch_arithmetic
+from scope.training.tokenise import TokeniseError, end_token, fit, tokenise, tokenise_all
+
+
+def quartet(n=0, chosen="The final answer is 5.", rejected="The final answer is 6.", pad=""):
+    return Quartet(
+        item_id=f"item-{n}",
+        source="s",
+        answer_type="numeric",
+        channel="forum",
+        gold="5",
+        **{f"prompt_{c}": f"{pad}What is {n} plus {5 - n}? {c} {'context ' * i}" for i, c in enumerate(Condition)},
+        chosen=chosen,
+        rejected=rejected,
+        chosen_source="clean",
+        chosen_answer="5",
+        rejected_answer="6",
+        chosen_request="a",
+        rejected_request="b",
+    )
+
+
+@pytest.fixture(scope="module")
+def tokenizer(smollm2):
+    from scope.models import load_tokenizer
+
+    return load_tokenizer(smollm2)
+
+
+def test_a_completion_ends_in_exactly_one_end_token(tokenizer):
+    end = end_token(tokenizer, {})
+    assert tokenizer.decode([end]) == "<|im_end|>"
+    ids = tokenise(tokenizer, quartet(), {}, end)
+    for completion, text in ((ids.chosen, "The final answer is 5."), (ids.rejected, "The final answer is 6.")):
+        assert completion.count(end) == 1 and completion[-1] == end
+        assert tokenizer.decode(completion[:-1]) == text
+    for condition in Condition:
+        assert tokenizer.decode(ids.prompts[condition]).endswith("<|im_start|>assistant\n")
+
+
+def test_training_tokens_are_what_the_model_sees_at_inference(tokenizer):
+    from scope.engines.transformers import render
+
+    ids = tokenise(tokenizer, quartet(), {}, end_token(tokenizer, {}))
+    for condition in Condition:
+        assert ids.prompts[condition] == render(tokenizer, quartet().prompt(condition), {})
+
+
+def test_an_end_token_inside_the_text_is_refused(tokenizer):
+    with pytest.raises(TokeniseError, match="item-0: chosen: holds the end token"):
+        tokenise(tokenizer, quartet(chosen="five<|im_end|>."), {}, end_token(tokenizer, {}))
+
+
+def test_a_template_that_renders_the_prompt_differently_is_refused(tokenizer):
+    """A thinking template puts a block before the answer that the prompt alone does not have."""
+    import copy
+
+    thinking = copy.deepcopy(tokenizer)
+    thinking.chat_template = (
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role == 'assistant' and not no_think %}<think>\n\n"
+        "</think>\n\n{% endif %}{{ m.content }}<|im_end|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+    with pytest.raises(TokeniseError, match=r"renders the prompt alone differently.*chat_template_kwargs"):
+        tokenise(thinking, quartet(), {}, end_token(thinking, {}))
+    assert tokenise(thinking, quartet(), {"no_think": True}, end_token(thinking, {"no_think": True}))
+
+
+def test_overlong_prompts_are_cut_from_the_left_and_completions_never(tokenizer):
+    end = end_token(tokenizer, {})
+    whole = tokenise(tokenizer, quartet(pad="filler " * 30), {}, end)
+    limit = len(whole.prompts[Condition.IRRELEVANT]) + len(whole.chosen) - 5
+    cut = fit(whole, limit, "keep_end")
+    assert cut is not None and cut.chosen == whole.chosen and cut.rejected == whole.rejected
+    for condition in Condition:
+        assert cut.prompts[condition] == whole.prompts[condition][-(limit - len(whole.chosen)) :]
+    assert cut.cut > 0
+    assert fit(whole, limit, "drop_quartet") is None
+    assert fit(whole, len(whole.chosen), "keep_end") is None, "no room for a prompt token"
+    assert fit(whole, 10_000, "drop_quartet") is whole
+
+
+def test_overlong_quartets_are_counted(tokenizer):
+    quartets = [quartet(0), quartet(1, pad="filler " * 80), quartet(2)]
+    longest = max(len(i) for i in tokenise(tokenizer, quartets[0], {}, 2).prompts.values()) + 20
+    kept, ids, counts = tokenise_all(tokenizer, quartets, {}, longest, "keep_end")
+    assert (len(kept), counts.cut, counts.dropped) == (3, 1, 0)
+    kept, ids, counts = tokenise_all(tokenizer, quartets, {}, longest, "drop_quartet")
+    assert ([q.item_id for q in kept], counts.cut, counts.dropped) == (["item-0", "item-2"], 0, 1)
+    assert all(len(p) + len(i.chosen) <= longest for i in ids for p in i.prompts.values())
+
+
+@pytest.mark.parametrize(
+    "total, device, world, accumulation", [(256, 4, 8, 8), (256, 4, 1, 64), (32, 4, 8, 1), (8, 8, 1, 1)]
+)
+def test_accumulation_follows_from_the_global_batch(total, device, world, accumulation):
+    recipe = Recipe(name="x")
+    recipe.trainer.global_batch, recipe.trainer.device_batch = total, device
+    assert batch_arithmetic(recipe, world).accumulation == accumulation
+
+
+def test_a_global_batch_that_does_not_divide_is_refused_with_the_nearest_that_do():
+    recipe = Recipe(name="x")
+    recipe.trainer.global_batch, recipe.trainer.device_batch = 250, 4
+    with pytest.raises(RecipeError, match="use 224 or 256"):
+        batch_arithmetic(recipe, 8)
+
+
+# ---------------------------------------------------------------- inside TRL's trainer
+
+
+def trainer_on(tiny_model, tmp_path, packing, checkpointing=False, steps=2):
+    import datasets
+    import transformers
+
+    from scope.models import load_tokenizer, resolve_model
+    from scope.recipe import load
+    from scope.training import make_trainer, planned_rows
+
+    recipe = load(
+        "smollm2_135m",
+        [
+            f"model.base={tiny_model}",
+            "model.dtype=float32",
+            f"trainer.packing={packing}",
+            f"trainer.max_steps={steps}",
+            "trainer.device_batch=4",
+            "trainer.learning_rate=1e-3",
+            "trainer.lora_r=4",
+            "trainer.warmup_ratio=0",
+            f"trainer.gradient_checkpointing={checkpointing}",
+        ],
+    )
+    resolved = resolve_model(str(tiny_model))
+    tokenizer = load_tokenizer(resolved)
+    batch = batch_arithmetic(recipe, 1)
+    responses = ["The final answer is 5.", "It is five. The final answer is 5.", "5 it is. The final answer is 5."]
+    quartets = [quartet(n, chosen=responses[n], rejected=f"The final answer is {7 + n}.") for n in range(3)]
+    rows, _ = planned_rows(recipe, tokenizer, quartets, batch)
+    transformers.set_seed(0)
+    return make_trainer(recipe, resolved, tokenizer, datasets.Dataset.from_list(rows), batch, tmp_path / packing)
+
+
+def test_packed_and_padded_rows_give_the_same_losses_metrics_and_adapter(tiny_model, tmp_path):
+    import torch
+
+    runs = {packing: trainer_on(tiny_model, tmp_path, packing) for packing in ("none", "trie")}
+    for trainer in runs.values():
+        trainer.train()
+    plain, packed = (runs[p].state.log_history for p in ("none", "trie"))
+    for a, b in zip(plain[:-1], packed[:-1], strict=True):
+        assert a.keys() == b.keys()
+        for name in a:
+            if "runtime" not in name:
+                assert a[name] == pytest.approx(b[name], abs=2e-4), name
+    weights = [dict(runs[p].model.named_parameters()) for p in ("none", "trie")]
+    for name, parameter in weights[0].items():
+        if "lora_B" in name:
+            other = weights[1][name]
+            assert torch.linalg.norm(parameter - other) <= 1e-2 * torch.linalg.norm(parameter), name
+            assert torch.linalg.norm(parameter) > 0, "the adapter must have moved"
+
+
+def test_step0_loss_is_checked_against_a_live_reference(tiny_model, tmp_path):
+    """An adapter that already does something makes the first loss differ from ln 2, and the run stops."""
+    import torch
+
+    from scope.artifacts import StageError
+
+    trainer = trainer_on(tiny_model, tmp_path, "trie")
+    trainer.train()
+    assert trainer.step0_loss == pytest.approx(math.log(2), abs=1e-4)
+    wrong = trainer_on(tiny_model, tmp_path, "none")
+    with torch.no_grad():
+        for name, parameter in wrong.model.named_parameters():
+            if "lora_B" in name:
+                parameter.add_(0.05)
+    with pytest.raises(StageError, match=r"the loss at step 0 is .* not ln 2"):
+        wrong.train()
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_and_names_its_rows(tiny_model, tmp_path):
+    import torch
+
+    from scope.artifacts import StageError
+
+    trainer = trainer_on(tiny_model, tmp_path, "none")
+    with torch.no_grad():
+        next(p for n, p in trainer.model.named_parameters() if "lora_B" in n).fill_(float("nan"))
+    with pytest.raises(StageError, match=r"the loss is nan at step 0; its rows are \[0, 1, 2, 3\]"):
+        trainer.train()
+
+
+def test_rows_reach_the_trainer_in_the_plan_s_order(tiny_model, tmp_path):
+    trainer = trainer_on(tiny_model, tmp_path, "trie", checkpointing=True, steps=3)
+    trainer.train()
+    assert trainer.seen_rows == list(range(24))
