@@ -207,12 +207,8 @@ _LEADING = re.compile(
     rf"(?<![^\W_])(?:(?:the|my|our|your){_GAP})?(?:(?:final|correct|right|best|actual|true){_GAP}){{0,2}}\Z",
     _I,
 )
-_HYPOTHETICAL = re.compile(
-    r"(?<![^\W_])(?:if|whether|unless|suppose|assume|assuming)(?: that)?[ *_`]{1,6}\Z", _I
-)
-_HEADING_LINE = re.compile(
-    r"[\s#*_>`-]{0,10}(?:\d{1,2}[.)]\s)?[*_]{0,3}(?:the\s|my\s)?(?P<final>final\s)?", _I
-)
+_HYPOTHETICAL = re.compile(r"(?<![^\W_])(?:if|whether|unless|suppose|assume|assuming)(?: that)?[ *_`]{1,6}\Z", _I)
+_HEADING_LINE = re.compile(r"[\s#*_>`-]{0,10}(?:\d{1,2}[.)]\s)?[*_]{0,3}(?:the\s|my\s)?(?P<final>final\s)?", _I)
 _LEAD = re.compile(r"(?:[\s*_`$#]|\\\[|\\\(|-{3,})*")  # what may stand between a statement and its payload
 _NOTHING = re.compile(r"[\s*_`~$#>.…:;,!?\"'<()\[\]{}|\\/-]*")
 _PLACEHOLDER = re.compile(r"[\"'(\\]{0,2}[<\[{]([A-Za-z\s|/,]{1,60})[>\]}]")
@@ -240,9 +236,7 @@ def _statement_start(text: str, cue: re.Match[str]) -> int | None:
     return None if _HYPOTHETICAL.search(before[: leading.start()]) else at - len(leading[0])
 
 
-def _read_statement(
-    text: str, start: int, end: int, answer_type: str, n_options: int | None
-) -> Answer | None:
+def _read_statement(text: str, start: int, end: int, answer_type: str, n_options: int | None) -> Answer | None:
     """The answer stated on the first line with content in text[start:end]; None if nothing is stated."""
     lead = _LEAD.match(text, start, end)
     start = lead.end() if lead else start
@@ -413,9 +407,7 @@ def _read_letter(text: str, n_options: int, strict: bool) -> Answer:
     if letter not in allowed:
         return _UNPARSED
     other = _LETTER_CHOICE.match(rest)
-    while other and (
-        other["word"] or _LETTER_CHOICE.match(rest, other.end()) or _LIST_END.match(rest, other.end())
-    ):
+    while other and (other["word"] or _LETTER_CHOICE.match(rest, other.end()) or _LIST_END.match(rest, other.end())):
         # "a" after "and" is an article unless the payload ends there
         if other["letter"] in "aiI" and not _LIST_END.match(rest, other.end()):
             break
@@ -441,9 +433,7 @@ def _read_letter(text: str, n_options: int, strict: bool) -> Answer:
     return Answer("ok", letter)
 
 
-_BOOLEAN = dict.fromkeys(("yes", "true", "是", "是的"), "yes") | dict.fromkeys(
-    ("no", "false", "否", "不是"), "no"
-)
+_BOOLEAN = dict.fromkeys(("yes", "true", "是", "是的"), "yes") | dict.fromkeys(("no", "false", "否", "不是"), "no")
 _TRUTH = rf"(?P<value>{'|'.join(sorted(_BOOLEAN, key=len, reverse=True))})(?![\w'-])"
 _BOOLEAN_HEAD = re.compile(rf"[(\[<\s]*{_TRUTH}[)\]>]*", _I)
 _BOOLEAN_STOP = re.compile(
@@ -600,10 +590,7 @@ def _quantity(text: str, at: int) -> tuple[Fraction, str, int] | None:
     if (
         re.search(r"[0-9+×÷*/^<>=≈\\±√…_#@′″]|\.\S", unit)
         or _ABBREVIATED.match(text, at)
-        or any(
-            word in _NOT_UNITS or (len(word) == 1 and word < "\u2e80" and word not in _UNITS)
-            for word in words
-        )
+        or any(word in _NOT_UNITS or (len(word) == 1 and word < "\u2e80" and word not in _UNITS) for word in words)
         or not _NOT_UNITS_ZH.isdisjoint(unit)
         or (glued and words[0] not in _UNITS and words[0] < "\u2e80")
     ):

@@ -45,6 +45,8 @@ def _explained(path: Path):
             errno.ENOSPC: "no space is left on the disk; free some and run the same command again",
             errno.EDQUOT: "the disk quota is used up; free some space and run the same command again",
             errno.EROFS: "the file system is read-only; choose another output_dir",
+            errno.ENOTDIR: "a part of the path is a file; choose another output_dir",
+            errno.EEXIST: "a file stands where a folder is needed; choose another output_dir",
             errno.EACCES: "permission denied; choose another output_dir or change its permissions",
         }
         if error.errno in reasons:
@@ -182,7 +184,10 @@ def git_revision() -> str | None:
 def read_manifest(folder: Path) -> dict[str, Any] | None:
     """A stage's manifest, or None if the folder holds no finished work."""
     try:
-        return json.loads((folder / "manifest.json").read_text("utf-8"))
+        manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
+        if not isinstance(manifest, dict) or not {"stage", "key", "outputs"} <= manifest.keys():
+            raise ValueError("it is no manifest")
+        return manifest
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
@@ -259,7 +264,10 @@ def refuse_other_work(folder: Path, key: Mapping[str, Any], stage: str, command:
     wanted = json.loads(json.dumps(dict(key)))
     claim = folder / "claim.json"
     manifest = read_manifest(folder)
-    held = manifest["key"] if manifest else json.loads(claim.read_text("utf-8")) if claim.exists() else None
+    try:
+        held = manifest["key"] if manifest else json.loads(claim.read_text("utf-8")) if claim.exists() else None
+    except ValueError as error:
+        raise StageError(f"{claim}: cannot be read ({error}); delete {folder} and run: {command}") from error
     if held is not None and held != wanted:
         changed = [name for name in wanted if held.get(name) != wanted[name]]
         details = "; ".join(f"{name} {_difference(held.get(name), wanted[name])}" for name in changed)

@@ -78,11 +78,7 @@ def convert(gguf: Path, out: Path, eos_ids: list[int]) -> None:
     """Write config, generation settings, tokenizer and bf16 weights of a checked GGUF into `out`."""
     meta, tensors = _read_gguf(gguf)
     arch, pre = meta["general.architecture"], meta.get("tokenizer.ggml.pre")
-    if (
-        arch not in _ARCHITECTURES
-        or pre not in ("qwen2", "smollm")
-        or meta.get("tokenizer.ggml.add_bos_token")
-    ):
+    if arch not in _ARCHITECTURES or pre not in ("qwen2", "smollm") or meta.get("tokenizer.ggml.add_bos_token"):
         raise Refusal(f"The mirror is a {arch} model with a {pre} tokenizer, which is not known here.")
     hidden, heads = meta[f"{arch}.embedding_length"], meta[f"{arch}.attention.head_count"]
     ids = {key: meta[f"tokenizer.ggml.{key}_token_id"] for key in ("eos", "bos")}
@@ -118,9 +114,7 @@ def _write_tokenizer(meta: dict[str, Any], ids: dict[str, int], out: Path) -> No
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
     tokens, kinds = meta["tokenizer.ggml.tokens"], meta["tokenizer.ggml.token_type"]
-    vocab = {
-        t: i for i, (t, kind) in enumerate(zip(tokens, kinds, strict=True)) if kind != 5
-    }  # 5: padding rows
+    vocab = {t: i for i, (t, kind) in enumerate(zip(tokens, kinds, strict=True)) if kind != 5}  # 5: padding rows
     merges = [tuple(merge.split(" ")) for merge in meta["tokenizer.ggml.merges"]]
     tokenizer = Tokenizer(models.BPE(vocab, merges))
     byte_level, split = pre_tokenizers.ByteLevel, pre_tokenizers.Split
@@ -150,9 +144,7 @@ def _write_tokenizer(meta: dict[str, Any], ids: dict[str, int], out: Path) -> No
     (out / "chat_template.jinja").write_text(meta["tokenizer.chat_template"], encoding="utf-8")
 
 
-def _write_weights(
-    tensors: list[tuple[str, list[int], int, Any]], config: dict[str, Any], path: Path
-) -> None:
+def _write_weights(tensors: list[tuple[str, list[int], int, Any]], config: dict[str, Any], path: Path) -> None:
     """Dequantise slice by slice, each put at its place in the file; memory stays flat."""
     import numpy as np
     from gguf import GGMLQuantizationType, dequantize
@@ -188,9 +180,7 @@ def _write_weights(
 
         def write(job: tuple[Any, Any, int, int]) -> None:
             rows, wanted, kind, offset = job
-            packed = rows[wanted].reshape(
-                1, -1
-            )  # one row: the package works in groups of rows, slow when small
+            packed = rows[wanted].reshape(1, -1)  # one row: the package works in groups of rows, slow when small
             bits = dequantize(packed, GGMLQuantizationType(kind)).view(np.uint32)
             rounded = bits >> 16
             rounded &= 1

@@ -8,13 +8,17 @@ starts with `file:line: field:`.
 import gzip
 import json
 import logging
+import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from pyarrow.lib import ArrowException
+
 from scope import artifacts
-from scope.answers import ANSWER_TYPES, parse_answer
+from scope.answers import ANSWER_TYPES, is_correct, parse_answer, same_answer
 from scope.conditions import Condition
 
 log = logging.getLogger(__name__)
@@ -73,9 +77,9 @@ class Item:
     wrong: str
     wrong_class: str
     channel: str
-    context_misleading: str
-    context_correct: str
-    context_irrelevant: str
+    context_misleading: str = ""
+    context_correct: str = ""
+    context_irrelevant: str = ""
     family: str = ""
     tier: str = ""
     upstream_id: str = ""
@@ -142,10 +146,12 @@ class Completion:
     n_tokens: int
 
 
-_OPTIONAL = {f.name for f in fields(Item) if f.default == ""}
+_OPTIONAL = {f.name for f in fields(Item) if f.default == "" and not f.name.startswith("context_")}
 _ITEM_COLUMNS = [f.name for f in fields(Item) if f.name != "where"]
 _QUARTET_COLUMNS = [f.name for f in fields(Quartet) if f.name != "where"]
 
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 # ---------------------------------------------------------------- reading
 
@@ -155,6 +161,15 @@ def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | str]]:
 
     A line that is not a JSON object is yielded as the sentence that says so.
     """
+    if not path.is_file():
+        raise ItemError([f"{path}:0: file: {'is a folder' if path.is_dir() else 'does not exist'}; name a file"])
+    try:
+        yield from _parsed_rows(path)
+    except (OSError, EOFError, zlib.error, ArrowException) as error:
+        raise ItemError([f"{path}:0: file: is damaged or unreadable ({error}); write it again"]) from error
+
+
+def _parsed_rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | str]]:
     if path.suffix == ".parquet":
         import pyarrow.parquet as pq
 
@@ -171,7 +186,7 @@ def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | str]]:
                 row = json.loads(raw)
             except UnicodeDecodeError:
                 yield where, "row: is not UTF-8; save the file as UTF-8"
-            except (json.JSONDecodeError, RecursionError) as error:
+            except (ValueError, RecursionError) as error:
                 yield where, f"row: is not valid JSON ({error}); write one object a line"
             else:
                 yield where, row if isinstance(row, dict) else "row: is not a JSON object; write one object a line"
@@ -190,6 +205,8 @@ def load_items(
     on_bad_row: `error` raises ItemError with every fault, `skip` drops bad rows and logs how many.
     """
     path = Path(path_or_hub_id)
+    if columns and (unknown := set(columns) - set(_ITEM_COLUMNS)):
+        raise ItemError([f"{path}:0: columns: no field is called {min(unknown)!r}; use {', '.join(_ITEM_COLUMNS)}"])
     rows: Iterable[tuple[str, dict[str, Any] | str]]
     if path.exists():
         rows = read_rows(path)
@@ -253,11 +270,13 @@ def item_faults(row: Mapping[str, Any]) -> list[str]:
             faults.append(f"{name}: is {type(value).__name__} {value!r:.40}, not text; write it as a string")
         elif not value.strip() and not complete:
             faults.append(f"{name}: is empty; every item needs it")
-        elif any(0xD800 <= ord(c) <= 0xDFFF for c in value):
+        elif _SURROGATE.search(value):
             faults.append(f"{name}: holds a lone surrogate, which is not text; save the file as UTF-8")
     options = row.get("options") or []
     if not isinstance(options, list | tuple) or not all(isinstance(o, str) and o.strip() for o in options):
         return [*faults, "options: must be a list of non-empty strings"]
+    if any(_SURROGATE.search(option) for option in options):
+        faults.append("options: holds a lone surrogate, which is not text; save the file as UTF-8")
     if faults:
         return faults
     for name, known in (
@@ -279,19 +298,26 @@ def item_faults(row: Mapping[str, Any]) -> list[str]:
     elif options:
         return [f"options: a {answer_type} item has none; leave the list empty"]
     n_options = len(options) or None
-    values = {}
+    answers = []
     for name in ("gold", "wrong"):
-        text = row[name].strip()
+        text = row[name]
+        if text != text.strip():
+            faults.append(f"{name}: {text!r} has white space around it; remove it")
+            continue
         if answer_type == "multiple_choice":
             last = chr(ord("A") + len(options) - 1)
             if not (len(text) == 1 and "A" <= text <= last):
                 faults.append(f"{name}: {text!r} is not an option letter A to {last}")
                 continue
         answer = parse_answer(text, answer_type, n_options)
-        if answer.status != "ok":
-            faults.append(f"{name}: {text!r} cannot be read as a {answer_type} answer")
-        values[name] = answer.value
-    if not faults and values["gold"] == values["wrong"]:
+        try:
+            readable = is_correct(answer, text, answer_type)
+        except ValueError:
+            readable = False
+        if not readable:
+            faults.append(f"{name}: {text!r} cannot be read as a {answer_type} answer; write the bare value")
+        answers.append(answer)
+    if not faults and same_answer(answers[0], answers[1], answer_type):
         faults.append(f"wrong: equals the gold answer {row['gold']!r}; give a wrong one")
     return faults
 

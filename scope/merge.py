@@ -20,8 +20,9 @@ from scope.recipe import Recipe
 
 FOLDER = "merged"
 TRAIN = "train"
-#: What fp32 sums in another order may differ by, in logits.
-EXACT = 1e-4
+#: What fp32 sums in another order may differ by, in logits: the demo's model with its adapter is off by
+#: 2e-4 from the same in fp64, and PEFT's own merge differs from its adapter by 1.5e-4.
+EXACT = 5e-4
 
 
 def merge(recipe: Recipe, resolved: ResolvedModel) -> Path:

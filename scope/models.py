@@ -82,9 +82,7 @@ def resolve_model(
             )
         return ResolvedModel(name, local.absolute(), None, "local", weights_hash(local, cache_dir))
     if local.is_absolute() or name.startswith((".", "~")) or not 1 <= len(name.split("/")) <= 2:
-        raise ModelError(
-            f"There is no folder {name!r}; give a model folder that exists or a hub id (owner/name)."
-        )
+        raise ModelError(f"There is no folder {name!r}; give a model folder that exists or a hub id (owner/name).")
 
     cache = (cache_dir or cache_root()).absolute()
     source = json.loads(sources.read_text(encoding="utf-8"))["models"].get(name) if mirror else None
@@ -102,9 +100,7 @@ def resolve_model(
         _build_mirror(source, final)
         return ResolvedModel(name, final, None, "mirror", weights_hash(final, cache))
     known = f"{sources.name} has no mirror for it" if mirror else "the mirror is switched off (mirror=false)"
-    raise ModelError(
-        f"{name} was not found: {reason}, and {known}; connect to the hub, or give a local model folder."
-    )
+    raise ModelError(f"{name} was not found: {reason}, and {known}; connect to the hub, or give a local model folder.")
 
 
 def folder_problem(path: Path) -> str | None:
@@ -170,9 +166,7 @@ def load_tokenizer(resolved: ResolvedModel) -> Any:
     return AutoTokenizer.from_pretrained(resolved.path, padding_side="left", local_files_only=True)
 
 
-def load_model(
-    resolved: ResolvedModel, dtype: str, attn_implementation: str = "sdpa", device: str = "auto"
-) -> Any:
+def load_model(resolved: ResolvedModel, dtype: str, attn_implementation: str = "sdpa", device: str = "auto") -> Any:
     """The causal language model, in evaluation mode.
 
     dtype: "float32", "bfloat16" or "auto" (`pick_dtype`). device: a torch device, or "auto": CUDA if any.

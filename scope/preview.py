@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from scope import mining
-from scope.artifacts import Refusal, read_manifest
+from scope.artifacts import read_manifest
 from scope.conditions import Condition
 from scope.items import load_quartets
 from scope.mining.select import load_leaks
 from scope.pairs import arm_masses
 from scope.pool import stage as pool
 from scope.prompts import load_note, user_prompt
-from scope.recipe import Recipe
+from scope.recipe import Recipe, asset
 from scope.training.batch import batch_arithmetic
 
 #: English text in the tokenizers at hand, for estimates only.
@@ -21,11 +21,8 @@ def preview(recipe: Recipe) -> Path:
     """Check keys, files, batch arithmetic and masses; print expected rows and tokens. Writes nothing."""
     masses = arm_masses(recipe.pairs)
     batch = batch_arithmetic(recipe)
-    try:
-        load_note(Path(recipe.mining.note))
-        load_leaks(Path(recipe.mining.leak_patterns))
-    except ValueError as error:
-        raise Refusal(str(error)) from error
+    load_note(asset(recipe.mining.note))
+    load_leaks(asset(recipe.mining.leak_patterns))
     lines = [
         ("recipe", f"{recipe.name}, arm {recipe.arm_name}, seed {recipe.seed}, output in {recipe.root}"),
         ("base", recipe.model.base + (f" at {recipe.model.revision}" if recipe.model.revision else "")),

@@ -4,9 +4,11 @@ One user message and no system message; whatever default system message the chat
 has stays. A row that carries its complete prompt is sent as it is.
 """
 
+import string
 from collections.abc import Mapping
 from pathlib import Path
 
+from scope.artifacts import Refusal
 from scope.conditions import Condition
 from scope.items import Item
 
@@ -57,20 +59,29 @@ def diagnostic_prompt(item: Item, note: str) -> str:
     return f"{user_prompt(item, Condition.MISLEADING)}\n\n{note.format(gold=gold_text(item))}"
 
 
+class NoteError(Refusal, ValueError):
+    """A note template that cannot be used."""
+
+
 def load_note(path: Path) -> str:
-    """Read a note template; it must hold `{gold}` and no other field."""
+    """Read a note template; it must hold `{gold}` and no other field. NoteError says what is wrong."""
     try:
         note = path.read_text("utf-8").strip()
-    except OSError as error:
-        raise ValueError(
-            f"{path}: the note cannot be read ({error.strerror}); set mining.note to a text file"
-        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise NoteError(f"{path}: the note cannot be read ({reason}); set mining.note to a text file") from error
+    only = f"{path}: the note may hold the field {{gold}} only"
     try:
-        rendered = note.format(gold="\0")
-    except (KeyError, IndexError, ValueError) as error:
-        raise ValueError(f"{path}: the note may hold the field {{gold}} only, found {error}") from error
-    if "\0" not in rendered:
-        raise ValueError(f"{path}: the diagnostic note must hold the field {{gold}}")
+        fields = [
+            (name, spec, conversion) for _, name, spec, conversion in string.Formatter().parse(note) if name is not None
+        ]
+    except ValueError as error:
+        raise NoteError(f"{only}, found {error}") from error
+    for name, spec, conversion in fields:
+        if name != "gold" or spec or conversion:
+            raise NoteError(f"{only}, found {name!r}" + (" with a format of its own" if spec or conversion else ""))
+    if not fields:
+        raise NoteError(f"{path}: the note must hold the field {{gold}}")
     return note
 
 

@@ -7,10 +7,12 @@ here imports torch, so `--help` and a refusal answer at once.
 import dataclasses
 import difflib
 import logging
+import math
 import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -243,7 +245,7 @@ def value_faults(recipe: Recipe) -> list[str]:
             )
         if "low" in f.metadata and value is not None:
             low, high, open_low = f.metadata["low"], f.metadata["high"], f.metadata["open_low"]
-            if not (low < value if open_low else low <= value) or not value <= high:
+            if not (low < value if open_low else low <= value) or not value <= high or not math.isfinite(value):
                 bounds = f"greater than {low:g}" if open_low else f"at least {low:g}"
                 limit = "" if high == float("inf") else f" and at most {high:g}"
                 faults.append(f"{key}={value} is out of range; {f.metadata['help']}: {bounds}{limit}")
@@ -260,6 +262,10 @@ def value_faults(recipe: Recipe) -> list[str]:
     beyond = [s for s in trainer.save_steps if not 1 <= s <= trainer.max_steps]
     if beyond:
         faults.append(f"trainer.save_steps={beyond} lie outside 1 to trainer.max_steps={trainer.max_steps}")
+    if not trainer.lora_targets:
+        faults.append("trainer.lora_targets is empty; name the projections to adapt")
+    if not 0 < recipe.evaluation.level < 1:
+        faults.append(f"evaluation.level={recipe.evaluation.level} is out of range; it lies between 0 and 1")
     for target in trainer.lora_targets:
         if target in ("embed_tokens", "lm_head", "all-linear"):
             faults.append(f"trainer.lora_targets={target}: embeddings and head are never adapted; name the projections")
@@ -279,6 +285,12 @@ def value_faults(recipe: Recipe) -> list[str]:
 # ---------------------------------------------------------------- composition
 
 
+def asset(path: str) -> Path:
+    """A file a recipe names: as given, or below the project's root where the run has another working folder."""
+    found = Path(path)
+    return found if found.is_absolute() or found.exists() else RECIPES.parent / found
+
+
 def names() -> list[str]:
     """Recipes that can be named after `recipe=`."""
     return sorted(path.stem for path in RECIPES.glob("*.yaml"))
@@ -295,8 +307,9 @@ def load(name: str, overrides: list[str] | None = None) -> Recipe:
     from hydra import compose, initialize_config_dir
 
     _register()
-    with _sentences(overrides or []), initialize_config_dir(str(RECIPES), version_base=None):
-        return _typed(compose(name, overrides or []))
+    checked = [_checked(override) for override in overrides or []]
+    with _sentences(), initialize_config_dir(str(RECIPES), version_base=None):
+        return _typed(compose(name, checked))
 
 
 def _typed(config: Any) -> Recipe:
@@ -305,7 +318,8 @@ def _typed(config: Any) -> Recipe:
     missing = OmegaConf.missing_keys(config)
     if missing:
         raise RecipeError("; ".join(f"{key} is not set; add {key}=VALUE" for key in sorted(missing)))
-    recipe = OmegaConf.to_object(config)
+    with _sentences():
+        recipe = OmegaConf.to_object(config)
     assert isinstance(recipe, Recipe)
     faults = value_faults(recipe)
     if faults:
@@ -313,11 +327,34 @@ def _typed(config: Any) -> Recipe:
     return recipe
 
 
+def _checked(override: str) -> str:
+    """An override in the form Hydra takes it, or RecipeError: only keys and groups of a recipe are known.
+
+    The entries of an open mapping (`pool.columns`, `model.chat_template_kwargs`) may be any; Hydra wants
+    those added by force.
+    """
+    found = re.match(r"([+~]*)([\w./-]+)(=.*)?$", override, re.DOTALL)
+    if not found or (found.group(3) is None and "~" not in found.group(1)):
+        raise RecipeError(f"{override!r} is not an override; write key=value")
+    sign, key, value = found.group(1), found.group(2), found.group(3) or ""
+    groups = sorted(path.name for path in RECIPES.iterdir() if path.is_dir())
+    if key in groups:
+        options = sorted(path.stem for path in (RECIPES / key).glob("*.yaml"))
+        for choice in value[1:].split(","):
+            if choice not in options:
+                raise RecipeError(f"{key}={choice} does not exist; {nearest(choice, options)}")
+        return override
+    known = {name: default for name, _, default in leaves()}
+    mapping = next((n for n, d in known.items() if isinstance(d, dict) and (key + ".").startswith(n + ".")), None)
+    if mapping:
+        return f"++{key}{value}"
+    if key not in known:
+        raise RecipeError(f"{key} is not a key of a recipe; {nearest(key, [*known, *groups])}")
+    return override.removeprefix(sign) if "+" in sign else override
+
+
 class _sentences:
     """Turn Hydra's and OmegaConf's errors into RecipeError with the nearest valid alternatives."""
-
-    def __init__(self, overrides: list[str]):
-        self.overrides = overrides
 
     def __enter__(self) -> None:
         pass
@@ -326,7 +363,9 @@ class _sentences:
         from hydra.errors import HydraException
         from omegaconf.errors import OmegaConfBaseException
 
-        if isinstance(error, HydraException | OmegaConfBaseException):
+        if isinstance(error, HydraException | OmegaConfBaseException | ValueError) and not isinstance(
+            error, RecipeError
+        ):
             raise RecipeError(_explain(error)) from error
 
 
@@ -385,21 +424,19 @@ def main(stage: Callable[[Recipe], Any], doc: str | None) -> None:
     entry = Path(sys.argv[0]).name
     chosen = [a.partition("=")[2] for a in arguments if a.startswith("recipe=")]
     rest = [a for a in arguments if not a.startswith("recipe=")]
-    if "--help" in rest or "-h" in rest:
-        launcher = "accelerate launch" if entry == "train.py" else "python"
-        print(USAGE.format(doc=(doc or "").strip(), launcher=launcher, entry=entry, names=", ".join(names())))
-        if chosen:
-            for key, f, value in leaves(load(chosen[0])):
-                print(f"  {key:38} {value!s:28} {f.metadata['help']}")
-        return
     try:
+        if "--help" in rest or "-h" in rest:
+            launcher = "accelerate launch" if entry == "train.py" else "python"
+            described = list(leaves(load(_named(chosen[0])))) if chosen else []
+            print(USAGE.format(doc=(doc or "").strip(), launcher=launcher, entry=entry, names=", ".join(names())))
+            for key, f, value in described:
+                print(f"  {key:38} {value!s:28} {f.metadata['help']}")
+            return
         if not chosen:
             raise RecipeError(f"no recipe is named; add recipe=NAME with one of {', '.join(names())}")
         if len(chosen) > 1 or "," in chosen[0]:
             raise RecipeError(f"recipe={','.join(chosen)} names several recipes; run one at a time")
-        name = chosen[0].removesuffix(".yaml")
-        if name not in names():
-            raise RecipeError(f"recipe={name} does not exist; {nearest(name, names())}")
+        name = _named(chosen[0])
         flags = [a for a in rest if a.startswith("-")]
         # `--cfg job` and its like take the next word with them.
         words = iter(rest)
@@ -417,52 +454,47 @@ def main(stage: Callable[[Recipe], Any], doc: str | None) -> None:
                 "-m runs one job after the other and cannot be launched on several processes; "
                 "use python, or launch one job at a time"
             )
-        for override in overrides:
-            if "=" not in override and not override.startswith("~"):
-                raise RecipeError(f"{override!r} is not an override; write key=value")
-        _run_hydra(stage, name, ordered_flags, overrides)
+        _run_hydra(stage, name, ordered_flags, [_checked(override) for override in overrides])
     except Refusal as error:
         print(f"error: {error}".replace("\n", "\nerror: "), file=sys.stderr)
         raise SystemExit(2) from None
 
 
+def _named(recipe: str) -> str:
+    """The name of a recipe that exists, or RecipeError."""
+    name = recipe.removesuffix(".yaml")
+    if name not in names():
+        raise RecipeError(f"recipe={name} does not exist; {nearest(name, names())}")
+    return name
+
+
 def _run_hydra(stage: Callable[[Recipe], Any], name: str, flags: list[str], overrides: list[str]) -> None:
     import hydra
-    from hydra.errors import HydraException
-    from omegaconf.errors import OmegaConfBaseException
 
     _register()
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    quiet = [
-        "hydra.run.dir=.",
-        "hydra.output_subdir=null",
-        "hydra.sweep.dir=.",
-        "hydra.sweep.subdir=.",
-        "hydra/job_logging=none",
-        "hydra/hydra_logging=none",
-    ]
-    sys.argv = [sys.argv[0], *flags, f"--config-name={name}", *overrides, *quiet]
-
-    jobs: list[tuple[list[str], Recipe]] = []
+    program = sys.argv[0]
+    jobs: list[tuple[list[str], Any]] = []
 
     @hydra.main(version_base=None, config_path=str(RECIPES), config_name=name)
     def job(config: Any) -> None:
         from hydra.core.hydra_config import HydraConfig
 
-        jobs.append((list(HydraConfig.get().overrides.task), _typed(config)))
+        jobs.append((list(HydraConfig.get().overrides.task), config))
 
-    program = sys.argv[0]
-    try:
-        # Hydra only composes: every job of a sweep is checked before the first one runs.
+    with tempfile.TemporaryDirectory() as scratch, _sentences():
+        quiet = ["hydra.run.dir=.", "hydra.output_subdir=null", f"hydra.sweep.dir={scratch}", "hydra.sweep.subdir=."]
+        quiet += ["hydra/job_logging=none", "hydra/hydra_logging=none"]
+        sys.argv = [program, *flags, f"--config-name={name}", *overrides, *quiet]
         job()
-    except (HydraException, OmegaConfBaseException) as error:
-        raise RecipeError(_explain(error)) from error
-    if len(jobs) == 1:
-        task, recipe = jobs[0]
+    # Hydra only composes: every job of a sweep is checked before the first one runs.
+    recipes = [(task, _typed(config)) for task, config in jobs]
+    if len(recipes) == 1:
+        task, recipe = recipes[0]
         _invocation[:] = [f"recipe={name}", *(o for o in task if not o.startswith("dry_run="))]
         stage(recipe)
         return
     # A sweep's jobs have a process each, so that none inherits another's memory.
-    failed = [task for task, _ in jobs if subprocess.run([sys.executable, program, f"recipe={name}", *task]).returncode]
+    failed = [t for t, _ in recipes if subprocess.run([sys.executable, program, f"recipe={name}", *t]).returncode]
     if failed:
         raise RecipeError(f"{len(failed)} of {len(jobs)} jobs failed: " + "; ".join(" ".join(task) for task in failed))

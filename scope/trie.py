@@ -245,9 +245,7 @@ def score_edges(head: Any, hidden: Tensor, packed: Packed, edge_index: Tensor, c
 
 def _completions(packed: Packed, prompt_lengths: Sequence[int]) -> Iterator[Tensor]:
     if len(prompt_lengths) != len(packed.paths):
-        raise ValueError(
-            f"{len(prompt_lengths)} prompt lengths were given for {len(packed.paths)} sequences."
-        )
+        raise ValueError(f"{len(prompt_lengths)} prompt lengths were given for {len(packed.paths)} sequences.")
     for number, (path, length) in enumerate(zip(packed.paths, prompt_lengths, strict=True)):
         if not (1 if len(path) else 0) <= length <= len(path):
             raise ValueError(
@@ -278,17 +276,13 @@ def token_log_probs(
     return log_probs[wanted.to(log_probs.device)].split([len(path) for path in paths])
 
 
-def sequence_sums(
-    log_probs: Tensor, edge_index: Tensor, packed: Packed, prompt_lengths: Sequence[int]
-) -> Tensor:
+def sequence_sums(log_probs: Tensor, edge_index: Tensor, packed: Packed, prompt_lengths: Sequence[int]) -> Tensor:
     """Per sequence, the sum (S,) of `token_log_probs`; zero for an empty completion."""
     parts = token_log_probs(log_probs, edge_index, packed, prompt_lengths)
     return torch.stack([part.sum() for part in parts]) if parts else log_probs.new_zeros(0)
 
 
-def completion_log_probs(
-    model: Any, packed: Packed, prompt_lengths: Sequence[int], chunk: int = CHUNK
-) -> Tensor:
+def completion_log_probs(model: Any, packed: Packed, prompt_lengths: Sequence[int], chunk: int = CHUNK) -> Tensor:
     """Sum (S,), fp32, of the log-probabilities of each sequence's completion tokens; one packed forward."""
     edges = completion_edges(packed, prompt_lengths)
     return sequence_sums(edge_log_probs(model, packed, edges, chunk), edges, packed, prompt_lengths)
@@ -316,9 +310,7 @@ def gather_cache(cache: Any, packed: Packed, sequence_indices: Sequence[int], pa
     for row, number in enumerate(sequence_indices):
         path = packed.paths[number]
         if not 0 < len(path) <= pad_to:
-            raise ValueError(
-                f"Sequence {number} has {len(path)} tokens; to be continued it needs 1 to {pad_to}."
-            )
+            raise ValueError(f"Sequence {number} has {len(path)} tokens; to be continued it needs 1 to {pad_to}.")
         index[row, pad_to - len(path) :] = path
 
     def rows(states: Tensor) -> Tensor:  # (1, heads, P, size) -> (B, heads, pad_to, size)

@@ -22,9 +22,7 @@ from scope.answers import (
     split_thinking,
 )
 
-CASES = [
-    json.loads(line) for line in (Path(__file__).parent / "fixtures/answers.jsonl").read_text().splitlines()
-]
+CASES = [json.loads(line) for line in (Path(__file__).parent / "fixtures/answers.jsonl").read_text().splitlines()]
 
 # One completion a line, `\n` for a new line: the value it gives, `-` for unparsed, `?` for ambiguous.
 # Multiple choice has four options, A to D.
@@ -646,9 +644,7 @@ def test_unreadable_gold_is_refused_with_a_sentence(gold, answer_type):
 
 
 def test_unknown_type_and_option_count_are_refused():
-    with pytest.raises(
-        ValueError, match="answer type 'letter' is unknown; use one of multiple_choice, numeric"
-    ):
+    with pytest.raises(ValueError, match="answer type 'letter' is unknown; use one of multiple_choice, numeric"):
         parse_answer("C", "letter")
     with pytest.raises(ValueError, match="n_options is 27; multiple choice has 1 to 26"):
         parse_answer("C", "multiple_choice", 27)
@@ -776,9 +772,7 @@ def test_an_empty_statement_takes_nothing_back(typed, ending):
     st.sampled_from(["{}", "{:,}", "**{}**", "${}$", "\\boxed{{{}}}", "({})", "{} apples", "{}%"]),
 )
 def test_numbers_survive_their_wrapping(number, shape):
-    assert parse_answer(f"The final answer is {shape.format(number)}.", "numeric") == Answer(
-        "ok", float(number)
-    )
+    assert parse_answer(f"The final answer is {shape.format(number)}.", "numeric") == Answer("ok", float(number))
 
 
 # ---------------------------------------------------------------------------------------------- linear time

@@ -228,7 +228,6 @@ def test_a_folder_without_write_permission_is_a_sentence():
     assert out.splitlines() == [f"{folder / 'a.txt'}: {sentence}", f"{folder / 'mine'}: {sentence}"]
 
 
-@pytest.mark.xfail(strict=True, reason="bug: an output_dir that is a file raises NotADirectoryError or FileExistsError")
 def test_an_output_folder_that_is_a_file_is_a_sentence(tmp_path):
     (tmp_path / "runs").write_text("")
     with pytest.raises(StageError, match="runs"):

@@ -102,9 +102,7 @@ def test_clusters_agree_with_plain_python():
     wrong, stratum = ~MISLEADING, CLEAN & np.array([1, 1, 1, 0, 1, 0, 0, 1], dtype=bool)
     expected = plain_cluster_bootstrap(stratum, wrong, labels, 500, seed=11)
     ratio = conditional_ratio(stratum, wrong)
-    np.testing.assert_allclose(
-        ratio_replicates(replicate_weights(labels, 500, 11), ratio), expected, rtol=1e-15
-    )
+    np.testing.assert_allclose(ratio_replicates(replicate_weights(labels, 500, 11), ratio), expected, rtol=1e-15)
     result = bootstrap(ratio, clusters=labels, replicates=500, seed=11)
     assert result.undefined == sum(map(math.isnan, expected)) > 0
     defined = sorted(v for v in expected if not math.isnan(v))
@@ -137,14 +135,10 @@ def test_functions_give_the_same_interval_as_ratios():
     for clusters in (None, [0, 0, 1, 1, 2, 2, 3, 3]):
         expected = bootstrap(rate, columns, clusters, replicates=400)
         by_units = bootstrap(lambda u: sc2w(u["clean"], u["misleading"]), columns, clusters, replicates=400)
-        by_rows = bootstrap(
-            lambda u: sc2w(*u.T), np.column_stack([CLEAN, MISLEADING]), clusters, replicates=400
-        )
+        by_rows = bootstrap(lambda u: sc2w(*u.T), np.column_stack([CLEAN, MISLEADING]), clusters, replicates=400)
         assert expected == by_units == by_rows == bootstrap(on_weights, columns, clusters, replicates=400)
     assert bootstrap(np.mean, [1, 2, 3], replicates=10).estimate == 2.0
-    undefined = bootstrap(
-        lambda u: sc2w(u, u), [0, 0], replicates=10
-    )  # None from a function is undefined too
+    undefined = bootstrap(lambda u: sc2w(u, u), [0, 0], replicates=10)  # None from a function is undefined too
     assert (undefined.estimate, undefined.undefined) == (None, 10)
 
 
@@ -206,10 +200,7 @@ def test_properties_of_any_outcomes(rows, seed, random):
     if result.low is not None:
         assert 0 <= result.low <= result.high <= 1
     order = random.sample(range(len(rows)), len(rows))
-    assert (
-        bootstrap(sc2w_ratio(clean[order], misleading[order]), replicates=60, seed=seed).estimate
-        == result.estimate
-    )
+    assert bootstrap(sc2w_ratio(clean[order], misleading[order]), replicates=60, seed=seed).estimate == result.estimate
     # A system against itself, in equal but not identical arrays: exactly zero, or undefined like the rate.
     zero = bootstrap(rate - sc2w_ratio(clean.copy(), misleading.copy()), replicates=60, seed=seed)
     assert zero.undefined == result.undefined

@@ -26,10 +26,6 @@ PATTERNS = load_leaks(LEAKS)
 CAP = 50
 
 
-def bug(reason):
-    return pytest.mark.xfail(strict=True, reason=f"bug: {reason}")
-
-
 def item(name="n1", **changes):
     return item_from_row(
         {
@@ -232,7 +228,6 @@ def test_visible_channels_and_ordinary_words_are_no_leaks(text):
         "The claim that 7 is even is false.",
     ],
 )
-@bug("ordinary words of a worked solution count as leaks")
 def test_restating_the_problem_is_no_leak(text):
     assert not leaks(text, PATTERNS)
 
@@ -240,7 +235,6 @@ def test_restating_the_problem_is_no_leak(text):
 @pytest.mark.parametrize(
     "text", ["the ＧＯＬＤ ＡＮＳＷＥＲ", "the go\u200bld answer", "the an\u00adswer key", "the answerkey"]
 )
-@bug("full-width letters, invisible characters and run-together words slip through the fold")
 def test_invisible_spellings_are_leaks_too(text):
     assert leaks(text, PATTERNS)
 
@@ -344,7 +338,8 @@ def mined(tmp_path):
         evaluation = [item("held out", question="Another?"), item("e1", question="SAME TEXT -- what is 19+23")]
         engine = Scripted(answers)
         store = Store(tmp_path / "completions.sqlite")
-        quartets, counts = mine_quartets(load("quickstart", list(overrides)), engine, store, items, evaluation)
+        chosen = ["mining.fallback=diagnostic", "mining.rejected=any_wrong", *overrides]
+        quartets, counts = mine_quartets(load("quickstart", chosen), engine, store, items, evaluation)
         return items, quartets, counts, engine
 
     return mine
@@ -389,13 +384,12 @@ def test_the_reasons_reached_here_are_all_there_are():
 
 
 @pytest.mark.parametrize("overrides", [["mining.note=/nowhere/note.txt"], ["mining.leak_patterns=/nowhere/leaks.toml"]])
-@bug("the run itself (not the dry run) raises FileNotFoundError, or ValueError, which entry points do not catch")
 def test_a_missing_note_or_leak_list_stops_mining_with_a_sentence(overrides):
     from scope.artifacts import Refusal
-    from scope.mining import key
+    from scope.mining import mine
 
     with pytest.raises(Refusal, match="nowhere"):
-        key(load("quickstart", overrides), {}, "weights")
+        mine(load("quickstart", overrides))
 
 
 # ---------------------------------------------------------------- the funnel
@@ -437,7 +431,7 @@ def test_the_funnel_on_paper():
 
 
 def test_an_incompetent_base_is_warned_of(capsys):
-    recipe = load("quickstart")  # competent_accuracy 0.6
+    recipe = load("quickstart", ["mining.competent_accuracy=0.6"])
     for accuracy in (None, 0.6, 1.0):
         warn_incompetent(recipe, {"clean_accuracy": accuracy})
     assert capsys.readouterr().out == ""

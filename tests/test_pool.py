@@ -104,12 +104,8 @@ def test_the_sieve_keeps_wrong_and_plausible_values_only():
 
     assert kept(["12", "12.0", "13", "13", "-12", "0", "61", "60", "2.5"], "12") == ["13", "60"]
     assert kept(["0", "-1", "8"], "3") == ["0", "8"]
-    assert [
-        m.value for m in foils.usable([foils.near(v, "x") for v in "abz"], "a", "multiple_choice", "abc")
-    ] == ["b"]
-    assert [m.value for m in foils.usable([foils.slip(v, "x") for v in ("yes", "no")], "yes", "boolean")] == [
-        "no"
-    ]
+    assert [m.value for m in foils.usable([foils.near(v, "x") for v in "abz"], "a", "multiple_choice", "abc")] == ["b"]
+    assert [m.value for m in foils.usable([foils.slip(v, "x") for v in ("yes", "no")], "yes", "boolean")] == ["no"]
 
 
 # ---------------------------------------------------------------- phrasings
@@ -123,9 +119,7 @@ def test_every_phrasing_keeps_the_rules():
         for phrasing in (*channel.value, *channel.irrelevant):
             rest = phrasing.replace("{value}", "")
             words = set(re.findall(r"[a-z]+", rest.casefold()))
-            assert not words & (checks.NUMBER_WORDS.keys() | checks.NUMBER_LIKE | checks.YES_NO.keys()), (
-                phrasing
-            )
+            assert not words & (checks.NUMBER_WORDS.keys() | checks.NUMBER_LIKE | checks.YES_NO.keys()), phrasing
             assert not re.search(r"\d|(?<![\w'])[A-HJ-Z](?![\w'])", rest), phrasing
             assert not words & {"wrong", "incorrect", "mistaken", "false", "maybe", "misleading"}, phrasing
             assert 8 <= len(phrasing.split()) <= 22, phrasing
@@ -192,11 +186,7 @@ def test_channels_phrasings_letters_and_truth_are_balanced(items, count):
     for item in multiple:
         found = signals.value_forms(item.gold, item.options)
         forms[
-            next(
-                f
-                for f in ("both", "text", "letter")
-                if checks._masked(item.context_correct, found[f]).count("\0")
-            )
+            next(f for f in ("both", "text", "letter") if checks._masked(item.context_correct, found[f]).count("\0"))
         ] += 1
     assert max(forms.values()) - min(forms.values()) <= 1
 
@@ -293,9 +283,7 @@ def test_planted_faults_in_numeric_items(by_type):
         item, context_misleading="The note says something else, so they think, in any case."
     )
     assert "contexts_matched" in plant(item, context_misleading="Rumour: " + item.context_misleading)
-    assert "contexts_matched" in plant(
-        item, context_misleading=f"They say that the answer to all of this is {wrong}."
-    )
+    assert "contexts_matched" in plant(item, context_misleading=f"They say that the answer to all of this is {wrong}.")
     assert "contexts_similar_length" in plant(item, context_irrelevant="Quiet here.")
     silent = item.context_irrelevant
     for said in (gold, wrong, "7", "seven", "once", "half", "yes", "B"):
@@ -334,9 +322,7 @@ def test_planted_faults_in_boolean_items(by_type):
     item = by_type["boolean"]
     other = f"{item.context_misleading} {item.gold}"
     assert "contexts_one_sided" in plant(item, context_misleading=other)
-    assert "irrelevant_is_silent" in plant(
-        item, context_irrelevant=f"{item.context_irrelevant} True, so they say."
-    )
+    assert "irrelevant_is_silent" in plant(item, context_irrelevant=f"{item.context_irrelevant} True, so they say.")
     assert "schema" in plant(item, wrong=item.gold)
 
 
@@ -348,9 +334,7 @@ def test_checks_behind_the_schema_hold_by_themselves(by_type):
 
 
 def test_planted_faults_in_pools(items):
-    assert any(
-        "no_duplicates" in f and "id" in f for f in check_items([items[0], replace(items[1], id=items[0].id)])
-    )
+    assert any("no_duplicates" in f and "id" in f for f in check_items([items[0], replace(items[1], id=items[0].id)]))
     shouted = replace(items[0], id="x", question=items[0].question.upper() + " !")
     assert any("no_duplicates" in f and "question" in f for f in check_items([items[0], shouted]))
     yes = [item for item in items if item.gold == "yes"]

@@ -109,9 +109,7 @@ def plain(model, sequence: list[int]) -> torch.Tensor:
 
 
 def plain_sums(model, sequences, prompt_lengths) -> torch.Tensor:
-    return torch.stack(
-        [plain(model, s)[n - 1 :].sum() for s, n in zip(sequences, prompt_lengths, strict=True)]
-    )
+    return torch.stack([plain(model, s)[n - 1 :].sum() for s, n in zip(sequences, prompt_lengths, strict=True)])
 
 
 # --- layout -------------------------------------------------------------------------------------------------
@@ -208,9 +206,7 @@ def test_block_mask_equals_the_one_made_from_the_dense_mask(sequences):
     ours = trie.block_mask(packed, "cpu")
     theirs = create_block_mask(ours.mask_mod, 1, None, size, size, device="cpu")
     assert ours.shape == theirs.shape
-    assert torch.equal(
-        create_mask(ours.mask_mod, 1, 1, size, size, device="cpu"), trie.attention_mask(packed)
-    )
+    assert torch.equal(create_mask(ours.mask_mod, 1, 1, size, size, device="cpu"), trie.attention_mask(packed))
     for name in ("kv_num_blocks", "full_kv_num_blocks", "q_num_blocks", "full_q_num_blocks"):
         assert torch.equal(getattr(ours, name), getattr(theirs, name)), name
     for name in ("kv_indices", "full_kv_indices"):  # beyond the count the indices mean nothing
@@ -319,9 +315,7 @@ def test_adapter_gradients_equal_plain(model):
 
 def test_gradient_checkpointing_changes_nothing(llama):
     sequences, lengths = quartet()
-    adapted = get_peft_model(
-        build("llama"), LoraConfig(r=4, target_modules=["q_proj"], init_lora_weights=False)
-    )
+    adapted = get_peft_model(build("llama"), LoraConfig(r=4, target_modules=["q_proj"], init_lora_weights=False))
     packed, grads = trie.pack(sequences), []
     for checkpointing in (False, True):
         if checkpointing:

@@ -13,7 +13,7 @@ from scope.items import Item, Quartet, normalised_question, write_rows
 from scope.mining import select
 from scope.mining.funnel import funnel, render
 from scope.prompts import diagnostic_prompt, load_note, user_prompt
-from scope.recipe import Recipe
+from scope.recipe import Recipe, asset
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +29,8 @@ def key(recipe: Recipe, pool: dict[str, str], weights: str) -> dict[str, Any]:
         "chat_template_kwargs": recipe.model.chat_template_kwargs,
         "dtype": recipe.model.dtype,
         "mining": recipe.part("mining")["mining"],
-        "note": artifacts.file_hash(Path(recipe.mining.note)),
-        "leaks": artifacts.file_hash(Path(recipe.mining.leak_patterns)),
+        "note": artifacts.file_hash(asset(recipe.mining.note)),
+        "leaks": artifacts.file_hash(asset(recipe.mining.leak_patterns)),
         "engine": recipe.part("engine")["engine"],
     }
 
@@ -43,6 +43,8 @@ def mine(recipe: Recipe) -> Path:
         from scope.preview import preview
 
         return preview(recipe)
+    load_note(asset(recipe.mining.note))
+    select.load_leaks(asset(recipe.mining.leak_patterns))
     folder = recipe.folder(FOLDER)
     train, evaluation, pool_hashes = pool.prepare(recipe)
     from scope.models import resolve_model
@@ -110,10 +112,10 @@ def mine_quartets(
     unsolved = [i for i in asked if faults[i.id] is None and not select.usable_clean(clean[i.id])]
     diagnostic: dict[str, select.Judged] = {}
     if recipe.mining.fallback == "diagnostic" and unsolved:
-        note = load_note(Path(recipe.mining.note))
+        note = load_note(asset(recipe.mining.note))
         notes = [diagnostic_prompt(item, note) for item in unsolved]
         diagnostic = judged(unsolved, complete(engine, notes, sampling, store, "mine: diagnostic"))
-    patterns = select.load_leaks(Path(recipe.mining.leak_patterns))
+    patterns = select.load_leaks(asset(recipe.mining.leak_patterns))
     quartets, fates = [], []
     for item in items:
         fate, quartet = _decide(item, shared, clean, misleading, faults, diagnostic, patterns)

@@ -2,11 +2,13 @@
 
 import re
 import tomllib
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from scope.answers import Answer, is_correct, parse_answer, split_thinking
+from scope.artifacts import Refusal
 from scope.conditions import Condition
 from scope.items import Completion, Item, Quartet
 from scope.prompts import user_prompt
@@ -62,18 +64,23 @@ def well_formed(text: str, control_tokens: Sequence[str]) -> bool:
     return not any(token in visible for token in control_tokens if token.strip())
 
 
+class LeaksError(Refusal, ValueError):
+    """A list of leak patterns that cannot be used."""
+
+
 def load_leaks(path: Path) -> list[tuple[re.Pattern[str], str]]:
-    """(expression, example) of every leak in a TOML file; ValueError names a bad entry."""
+    """(expression, example) of every leak in a TOML file; LeaksError names a bad one."""
     try:
         entries = tomllib.loads(path.read_text("utf-8"))["leak"]
         return [(re.compile(entry["pattern"]), entry["example"]) for entry in entries]
-    except (OSError, KeyError, TypeError, re.error, tomllib.TOMLDecodeError) as error:
-        raise ValueError(f"{path}: is not a list of [[leak]] entries with pattern and example ({error})") from error
+    except (OSError, ValueError, KeyError, TypeError, re.error) as error:
+        raise LeaksError(f"{path}: is not a list of [[leak]] entries with pattern and example ({error})") from error
 
 
 def folded(text: str) -> str:
-    """Lower case, every run of other characters than letters and digits one space."""
-    return " ".join(re.sub(r"[^\w]|_", " ", text.casefold()).split())
+    """Lower case without invisible or full-width letters, every run of other characters one space."""
+    plain = "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf")
+    return " ".join(re.sub(r"[^\w]|_", " ", plain.casefold()).split())
 
 
 def leaks(text: str, patterns: Sequence[tuple[re.Pattern[str], str]]) -> bool:

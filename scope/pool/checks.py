@@ -44,10 +44,7 @@ def numbers(text: str) -> set[Decimal]:
 
 def holds(text: str, part: str) -> bool:
     """Whether a part stands in a text as a whole, without regard to case and spacing."""
-    return (
-        re.search(rf"(?<!\w){re.escape(' '.join(part.split()))}(?!\w)", " ".join(text.split()), re.I)
-        is not None
-    )
+    return re.search(rf"(?<!\w){re.escape(' '.join(part.split()))}(?!\w)", " ".join(text.split()), re.I) is not None
 
 
 def names_answer(text: str, item: Item, value: str) -> bool:
@@ -116,9 +113,7 @@ def options_distinct(item: Item) -> list[str]:
     faults = []
     for option in item.options:
         number = parse_answer(option, "numeric")
-        key: object = (
-            number.value if number.status == "ok" else " ".join(re.findall(r"\w+", option.casefold()))
-        )
+        key: object = number.value if number.status == "ok" else " ".join(re.findall(r"\w+", option.casefold()))
         if key in seen:
             faults.append(f"options: {option!r} and {seen[key]!r} say the same")
         seen[key] = option
@@ -139,9 +134,7 @@ def irrelevant_is_silent(item: Item) -> list[str]:
     if letter := re.search(r"(?<![\w'])([A-HJ-Z])(?![\w'])", text):
         faults.append(f"holds the lone capital {letter[1]!r}")
     faults += [f"holds the option {option!r}" for option in item.options if holds(text, option)]
-    faults += [
-        f"holds the {n} answer" for n in ("gold", "wrong") if names_answer(text, item, getattr(item, n))
-    ]
+    faults += [f"holds the {n} answer" for n in ("gold", "wrong") if names_answer(text, item, getattr(item, n))]
     return [f"context_irrelevant: {fault}" for fault in faults]
 
 
@@ -183,9 +176,7 @@ def contexts_similar_length(item: Item) -> list[str]:
     texts = (item.context_misleading, item.context_correct, item.context_irrelevant)
     for unit, sizes in (("words", [len(t.split()) for t in texts]), ("characters", [len(t) for t in texts])):
         if max(sizes) > LENGTH_RATIO * min(sizes):
-            return [
-                f"contexts: have {min(sizes)} to {max(sizes)} {unit}; keep the ratio under {LENGTH_RATIO}"
-            ]
+            return [f"contexts: have {min(sizes)} to {max(sizes)} {unit}; keep the ratio under {LENGTH_RATIO}"]
     return []
 
 

@@ -96,9 +96,7 @@ def counted_start(gold: int, up: bool = True) -> Mistake:
 # ---------------------------------------------------------------- sieve
 
 
-def usable(
-    mistakes: Iterable[Mistake], gold: str, answer_type: str, options: Sequence[str] = ()
-) -> list[Mistake]:
+def usable(mistakes: Iterable[Mistake], gold: str, answer_type: str, options: Sequence[str] = ()) -> list[Mistake]:
     """The mistakes that give a wrong and plausible value, one for each value.
 
     Numbers: not equal to the gold as numbers, as many decimals as the gold, not negative unless the

@@ -98,6 +98,4 @@ _COMMON = frozenset(
 
 def content_words(text: str) -> set[str]:
     """Words of three letters or more that say what a text is about, with a plural s removed."""
-    return {
-        word.removesuffix("s") for word in re.findall(r"[^\W\d_]{3,}", text.casefold()) if word not in _COMMON
-    }
+    return {word.removesuffix("s") for word in re.findall(r"[^\W\d_]{3,}", text.casefold()) if word not in _COMMON}

@@ -24,9 +24,7 @@ def sum_(rng: random.Random, tier: str) -> Draw:
             sum,
         )
     a, b = rng.randint(3, 59), rng.randint(3, 39)
-    wording = rng.choice(
-        ["What is {a} + {b}?", "What is the sum of {a} and {b}?", "Add {a} and {b}. What do you get?"]
-    )
+    wording = rng.choice(["What is {a} + {b}?", "What is the sum of {a} and {b}?", "Add {a} and {b}. What do you get?"])
     return Draw(
         wording.format(a=a, b=b),
         str(a + b),
@@ -65,9 +63,7 @@ def difference(rng: random.Random, tier: str) -> Draw:
 def product(rng: random.Random, tier: str) -> Draw:
     low, high = (11, 39) if tier == "standard" else (2, 12)
     a, b = rng.randint(low, high), rng.randint(3, 12)
-    wording = rng.choice(
-        ["What is {a} x {b}?", "What is {a} times {b}?", "What is the product of {a} and {b}?"]
-    )
+    wording = rng.choice(["What is {a} x {b}?", "What is {a} times {b}?", "What is the product of {a} and {b}?"])
     return Draw(
         wording.format(a=a, b=b),
         str(a * b),
@@ -109,9 +105,7 @@ def next_in_sequence(rng: random.Random, tier: str) -> Draw:
     terms = [start + i * step for i in range(5)]
     gold = start + 5 * step
     shown = ", ".join(map(str, terms))
-    wording = rng.choice(
-        ["Which number comes next: {}?", "The numbers {} follow a pattern. Which comes next?"]
-    )
+    wording = rng.choice(["Which number comes next: {}?", "The numbers {} follow a pattern. Which comes next?"])
     return Draw(
         wording.format(shown),
         str(gold),
@@ -132,9 +126,7 @@ def more_or_less(rng: random.Random, tier: str) -> Draw:
     more = rng.random() < 0.5
     gold, other = (a + b, a - b) if more else (a - b, a + b)
     return Draw(
-        f"Start at {a} and add {b}. Which number is it?"
-        if more
-        else f"Take {b} away from {a}. Which number is left?",
+        f"Start at {a} and add {b}. Which number is it?" if more else f"Take {b} away from {a}. Which number is left?",
         str(gold),
         [
             foils.misread(other, "went in the other direction"),
