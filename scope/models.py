@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import warnings
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -174,6 +175,8 @@ def load_model(resolved: ResolvedModel, dtype: str, attn_implementation: str = "
     import torch
     from transformers import AutoModelForCausalLM
 
+    # transformers, TRL and PEFT warn of their own use of names that transformers renames.
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"(transformers|trl|peft)\.")
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cpu" and not _native_bf16():

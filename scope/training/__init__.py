@@ -6,7 +6,6 @@ import logging
 import math
 import os
 import time
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -147,8 +146,6 @@ def _run(
             folder / "plan.jsonl",
             ({"row": r["row"], "item_id": r["item_id"], "condition": r["condition"]} for r in rows),
         )
-    # TRL and transformers warn of their own internal use of names that transformers renames.
-    warnings.filterwarnings("ignore", category=FutureWarning, module=r"(transformers|trl)\.")
     transformers.set_seed(recipe.seed)
     began = time.monotonic()
     trainer = make_trainer(recipe, resolved, tokenizer, datasets.Dataset.from_list(rows), batch, folder)
