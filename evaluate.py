@@ -1,13 +1,14 @@
 """Evaluate base and trained model on held-out items under the four matched conditions."""
 
-from scope import recipe
+from scope import launch
+from scope.recipe import Recipe
 
 
-def stage(resolved: recipe.Recipe) -> None:
+def stage(recipe: Recipe) -> None:
     from scope.evaluation import evaluate
 
-    evaluate(resolved)
+    evaluate(recipe)
 
 
 if __name__ == "__main__":
-    recipe.main(stage, __doc__)
+    launch.main(stage, __doc__)

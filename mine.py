@@ -1,13 +1,14 @@
 """Mine a base model's failures under misleading context into preference quartets."""
 
-from scope import recipe
+from scope import launch
+from scope.recipe import Recipe
 
 
-def stage(resolved: recipe.Recipe) -> None:
+def stage(recipe: Recipe) -> None:
     from scope.mining import mine
 
-    mine(resolved)
+    mine(recipe)
 
 
 if __name__ == "__main__":
-    recipe.main(stage, __doc__)
+    launch.main(stage, __doc__)

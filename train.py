@@ -1,13 +1,14 @@
 """Train a LoRA adapter on the mined quartets with DPO, then merge it into the base model."""
 
-from scope import recipe
+from scope import launch
+from scope.recipe import Recipe
 
 
-def stage(resolved: recipe.Recipe) -> None:
+def stage(recipe: Recipe) -> None:
     from scope.training import train
 
-    train(resolved)
+    train(recipe)
 
 
 if __name__ == "__main__":
-    recipe.main(stage, __doc__)
+    launch.main(stage, __doc__)

@@ -6,14 +6,9 @@ here imports torch, so `--help` and a refusal answer at once.
 
 import dataclasses
 import difflib
-import logging
 import math
-import os
 import re
-import subprocess
-import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -203,10 +198,10 @@ class Recipe:
     def command(self, entry: str) -> str:
         """The command line that runs an earlier stage of this recipe."""
         launcher = "accelerate launch" if entry == "train.py" else "python"
-        return " ".join([launcher, entry, *_invocation])
+        return " ".join([launcher, entry, *invocation])
 
 
-_invocation: list[str] = []
+invocation: list[str] = []
 
 
 # ---------------------------------------------------------------- values
@@ -296,7 +291,7 @@ def names() -> list[str]:
     return sorted(path.stem for path in RECIPES.glob("*.yaml"))
 
 
-def _register() -> None:
+def register_schema() -> None:
     from hydra.core.config_store import ConfigStore
 
     ConfigStore.instance().store(name="schema", node=Recipe)
@@ -306,19 +301,19 @@ def load(name: str, overrides: list[str] | None = None) -> Recipe:
     """Compose one recipe without a command line, for tests and notebooks. RecipeError says what is wrong."""
     from hydra import compose, initialize_config_dir
 
-    _register()
-    checked = [_checked(override) for override in overrides or []]
-    with _sentences(), initialize_config_dir(str(RECIPES), version_base=None):
-        return _typed(compose(name, checked))
+    register_schema()
+    checked = [checked_override(override) for override in overrides or []]
+    with as_refusals(), initialize_config_dir(str(RECIPES), version_base=None):
+        return typed(compose(name, checked))
 
 
-def _typed(config: Any) -> Recipe:
+def typed(config: Any) -> Recipe:
     from omegaconf import OmegaConf
 
     missing = OmegaConf.missing_keys(config)
     if missing:
         raise RecipeError("; ".join(f"{key} is not set; add {key}=VALUE" for key in sorted(missing)))
-    with _sentences():
+    with as_refusals():
         recipe = OmegaConf.to_object(config)
     assert isinstance(recipe, Recipe)
     faults = value_faults(recipe)
@@ -327,7 +322,7 @@ def _typed(config: Any) -> Recipe:
     return recipe
 
 
-def _checked(override: str) -> str:
+def checked_override(override: str) -> str:
     """An override in the form Hydra takes it, or RecipeError: only keys and groups of a recipe are known.
 
     The entries of an open mapping (`pool.columns`, `model.chat_template_kwargs`) may be any; Hydra wants
@@ -353,7 +348,7 @@ def _checked(override: str) -> str:
     return override.removeprefix(sign) if "+" in sign else override
 
 
-class _sentences:
+class as_refusals:
     """Turn Hydra's and OmegaConf's errors into RecipeError with the nearest valid alternatives."""
 
     def __enter__(self) -> None:
@@ -400,101 +395,9 @@ def _explain(error: BaseException) -> str:
     return f"{full_key}: {first}" if full_key else first
 
 
-# ---------------------------------------------------------------- command line
-
-USAGE = """\
-{doc}
-
-usage: {launcher} {entry} recipe=NAME [key=value ...]
-
-  recipe=NAME      one of: {names}
-  key=value        any key of the recipe, e.g. trainer.max_steps=10, or a group, e.g. pairs=no_clean
-  dry_run=true     check everything that needs no model, print it, and stop
-  --cfg job        print the resolved recipe
-  -m key=a,b       run every combination, one after the other
-  --help           with recipe=NAME: also every key and what it means
-"""
-
-
-def main(stage: Callable[[Recipe], Any], doc: str | None) -> None:
-    """Run one stage from the command line; a refusal is printed as sentences and exits with 2."""
-    logging.basicConfig(level=logging.WARNING, format="%(message)s")
-    logging.getLogger("scope").setLevel(logging.INFO)
-    arguments = sys.argv[1:]
-    entry = Path(sys.argv[0]).name
-    chosen = [a.partition("=")[2] for a in arguments if a.startswith("recipe=")]
-    rest = [a for a in arguments if not a.startswith("recipe=")]
-    try:
-        if "--help" in rest or "-h" in rest:
-            launcher = "accelerate launch" if entry == "train.py" else "python"
-            described = list(leaves(load(_named(chosen[0])))) if chosen else []
-            print(USAGE.format(doc=(doc or "").strip(), launcher=launcher, entry=entry, names=", ".join(names())))
-            for key, f, value in described:
-                print(f"  {key:38} {value!s:28} {f.metadata['help']}")
-            return
-        if not chosen:
-            raise RecipeError(f"no recipe is named; add recipe=NAME with one of {', '.join(names())}")
-        if len(chosen) > 1 or "," in chosen[0]:
-            raise RecipeError(f"recipe={','.join(chosen)} names several recipes; run one at a time")
-        name = _named(chosen[0])
-        flags = [a for a in rest if a.startswith("-")]
-        # `--cfg job` and its like take the next word with them.
-        words = iter(rest)
-        ordered_flags, overrides = [], []
-        for word in words:
-            if word.startswith("-"):
-                ordered_flags.append(word)
-                if word in ("--cfg", "-c", "--package", "-p", "--info", "-i"):
-                    ordered_flags.append(next(words, ""))
-            else:
-                overrides.append(word)
-        multirun = any(f in ("-m", "--multirun") for f in flags)
-        if multirun and int(os.environ.get("WORLD_SIZE", "1")) > 1:
-            raise RecipeError(
-                "-m runs one job after the other and cannot be launched on several processes; "
-                "use python, or launch one job at a time"
-            )
-        _run_hydra(stage, name, ordered_flags, [_checked(override) for override in overrides])
-    except Refusal as error:
-        print(f"error: {error}".replace("\n", "\nerror: "), file=sys.stderr)
-        raise SystemExit(2) from None
-
-
-def _named(recipe: str) -> str:
+def named(recipe: str) -> str:
     """The name of a recipe that exists, or RecipeError."""
     name = recipe.removesuffix(".yaml")
     if name not in names():
         raise RecipeError(f"recipe={name} does not exist; {nearest(name, names())}")
     return name
-
-
-def _run_hydra(stage: Callable[[Recipe], Any], name: str, flags: list[str], overrides: list[str]) -> None:
-    import hydra
-
-    _register()
-    os.environ["HYDRA_FULL_ERROR"] = "1"
-    program = sys.argv[0]
-    jobs: list[tuple[list[str], Any]] = []
-
-    @hydra.main(version_base=None, config_path=str(RECIPES), config_name=name)
-    def job(config: Any) -> None:
-        from hydra.core.hydra_config import HydraConfig
-
-        jobs.append((list(HydraConfig.get().overrides.task), config))
-
-    with tempfile.TemporaryDirectory() as scratch, _sentences():
-        quiet = ["hydra.run.dir=.", "hydra.output_subdir=null", f"hydra.sweep.dir={scratch}", "hydra.sweep.subdir=."]
-        quiet += ["hydra/job_logging=none", "hydra/hydra_logging=none"]
-        sys.argv = [program, *flags, f"--config-name={name}", *overrides, *quiet]
-        job()
-    # Hydra only composes: every job of a sweep is checked before the first one runs.
-    recipes = [(task, _typed(config)) for task, config in jobs]
-    if len(recipes) == 1:
-        task, recipe = recipes[0]
-        _invocation[:] = [f"recipe={name}", *(o for o in task if not o.startswith("dry_run="))]
-        stage(recipe)
-        return
-    # A sweep's jobs have a process each, so that none inherits another's memory.
-    failed = [t for t, _ in recipes if subprocess.run([sys.executable, program, f"recipe={name}", *t]).returncode]
-    if failed:
-        raise RecipeError(f"{len(failed)} of {len(jobs)} jobs failed: " + "; ".join(" ".join(task) for task in failed))

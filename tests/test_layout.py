@@ -10,7 +10,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 #: Highest room first.
 ROOMS = [
-    "preview", "report", "evaluation", "training", "merge", "mining", "pairs", "mixture", "pool", "engines", "models",
+    "launch", "preview", "report", "evaluation", "training", "merge", "mining", "pairs", "mixture", "pool", "engines",
+    "models",
     "gguf", "trie", "prompts", "items", "answers", "conditions", "recipe", "artifacts",
 ]  # fmt: skip
 #: Rooms below that call one above, each for a reason.

@@ -177,3 +177,22 @@ def test_killed_at_any_moment_it_ends_with_the_same_bytes(finished_run, tiny_arg
             assert (out / product).read_bytes() == (finished_run[0] / product).read_bytes(), product
         assert not list(out.rglob(".*.tmp")), "half-written files are left"
     assert killed >= 7, f"only {killed} of {len(MOMENTS)} kills hit a running process"
+
+
+def test_items_that_were_trained_on_are_not_evaluated(finished_run, tiny_args, run_entry):
+    out, _ = finished_run
+    done = run_entry(
+        "evaluate.py",
+        "recipe=smollm2_135m",
+        *tiny_args,
+        f"output_dir={out}",
+        f"pool.evaluation={out}/pool/train.jsonl",
+        check=False,
+    )
+    assert done.returncode == 2 and "of pool.evaluation was trained on" in done.stderr
+
+
+def test_quartets_of_another_pool_are_refused(finished_run, tiny_args, run_entry):
+    out, _ = finished_run
+    done = run_entry("train.py", "recipe=smollm2_135m", *tiny_args, f"output_dir={out}", "pool.n_train=9", check=False)
+    assert done.returncode == 2 and "was made with pool = " in done.stderr and "mine.py recipe=" in done.stderr

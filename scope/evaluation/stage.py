@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from scope import artifacts, merge
+from scope import artifacts, merge, mining
 from scope.engines import Sampling, Store, complete
 from scope.evaluation.results import results
 from scope.evaluation.suites import SUITES
-from scope.items import Item
+from scope.items import Item, load_items, load_quartets, normalised_question, write_rows
 from scope.models import ResolvedModel, resolve_model
 from scope.recipe import Recipe
 
@@ -59,6 +59,8 @@ def evaluate(recipe: Recipe) -> Path:
     folder = recipe.folder(FOLDER)
     _, items, hashes = pool.prepare(recipe)
     systems = open_systems(recipe)
+    if any(system.name not in UNTRAINED for system in systems):
+        check_held_out(recipe, items)
     wanted = key(recipe, hashes["evaluation"], systems)
     with artifacts.stage_lock(folder):
         if artifacts.is_finished(folder, wanted):
@@ -73,6 +75,7 @@ def evaluate(recipe: Recipe) -> Path:
         from scope.report.terminal import table
 
         text = table(found)
+        write_rows(folder / "items.jsonl", items)
         artifacts.write_parquet(folder / "outcomes.parquet", outcomes)
         artifacts.write_json(folder / "results.json", found)
         artifacts.write_text(folder / "table.txt", text)
@@ -81,7 +84,7 @@ def evaluate(recipe: Recipe) -> Path:
             folder,
             stage=FOLDER,
             key=wanted,
-            outputs=["outcomes.parquet", "results.json", "table.txt"],
+            outputs=["outcomes.parquet", "results.json", "table.txt", "items.jsonl"],
             seed=recipe.seed,
             counts={"items": len(items), "outcomes": len(outcomes)},
             recipe=recipe.resolved(),
@@ -89,6 +92,19 @@ def evaluate(recipe: Recipe) -> Path:
     print(text)
     print(f"evaluate: {len(outcomes)} outcomes in {folder}")
     return folder
+
+
+def check_held_out(recipe: Recipe, items: Sequence[Item]) -> None:
+    """Refuse evaluation items that the trained model has seen, by id and by question."""
+    trained = {quartet.item_id for quartet in load_quartets(recipe.folder(mining.FOLDER) / "quartets.jsonl")}
+    pool = load_items(recipe.folder("pool") / "train.jsonl")
+    questions = {normalised_question(item) for item in pool if item.id in trained}
+    for item in items:
+        if item.id in trained or normalised_question(item) in questions:
+            raise artifacts.StageError(
+                f"{item.where or item.id}: id: item {item.id!r} of pool.evaluation was trained on; mine again with "
+                "this evaluation pool, which leaves its items out, or evaluate on other items"
+            )
 
 
 def open_systems(recipe: Recipe) -> list[System]:

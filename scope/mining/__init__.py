@@ -59,6 +59,7 @@ def mine(recipe: Recipe) -> Path:
         from scope.engines.transformers import opened
 
         began = time.monotonic()
+        pool.keep(recipe, train, evaluation, pool_hashes)
         store = Store(recipe.folder("store") / "completions.sqlite")
         with opened(resolved, recipe.model, recipe.engine) as engine:
             train = pool.without_control_tokens(train, engine.control_tokens(), recipe.pool.on_bad_row)

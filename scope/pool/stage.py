@@ -18,24 +18,24 @@ AUTHORED = "authored"
 
 
 def prepare(recipe: Recipe) -> tuple[list[Item], list[Item], dict[str, str]]:
-    """(training items, evaluation items, content hash of each).
+    """(training items, evaluation items, content hash of each). Writes nothing.
 
-    Authored items are drawn by the recipe's seed and written to the run's pool folder; files are
-    read where they lie. Both pools are held to have no item in common.
+    Authored items are drawn by the recipe's seed; files are read where they lie.
     """
     train = draw(recipe, "train")
     evaluation = draw(recipe, "evaluation")
     for name, items in (("train", train), ("evaluation", evaluation)):
         if not items:
-            raise StageError(
-                f"pool.{name}={getattr(recipe.pool, name)} holds no items; name another file or raise pool.n_{name}"
-            )
-    hashes = {name: _hash(items) for name, items in (("train", train), ("evaluation", evaluation))}
+            source = getattr(recipe.pool, name)
+            raise StageError(f"pool.{name}={source} holds no items; name another file or raise pool.n_{name}")
+    return train, evaluation, {"train": _hash(train), "evaluation": _hash(evaluation)}
+
+
+def keep(recipe: Recipe, train: Sequence[Item], evaluation: Sequence[Item], hashes: dict[str, str]) -> None:
+    """Check the authored items and write both pools to the run's pool folder, unless they are there."""
     folder = recipe.folder(FOLDER)
-    manifest = artifacts.read_manifest(folder)
-    if manifest is None or manifest["key"] != hashes:
+    if not artifacts.is_finished(folder, hashes):
         _write(recipe, folder, train, evaluation, hashes)
-    return train, evaluation, hashes
 
 
 def draw(recipe: Recipe, which: str) -> list[Item]:

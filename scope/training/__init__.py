@@ -17,6 +17,7 @@ from scope.items import Quartet, load_quartets
 from scope.mixture import realised_masses
 from scope.models import ResolvedModel, load_model, load_tokenizer, pick_dtype, resolve_model
 from scope.pairs import arm_masses, run_plan
+from scope.pool import stage as pool
 from scope.recipe import Recipe
 from scope.training.batch import Batch, batch_arithmetic
 
@@ -61,7 +62,12 @@ def train(recipe: Recipe) -> Path:
         recipe.folder(mining.FOLDER),
         mining.FOLDER,
         command,
-        {"weights": resolved.weights_sha256, "chat_template_kwargs": recipe.model.chat_template_kwargs},
+        {
+            "weights": resolved.weights_sha256,
+            "chat_template_kwargs": recipe.model.chat_template_kwargs,
+            "pool": pool.prepare(recipe)[2],
+            "mining": recipe.part("mining")["mining"],
+        },
     )
     folder = recipe.folder(FOLDER)
     wanted = key(recipe, mined["outputs"]["quartets.jsonl"], resolved.weights_sha256, batch)
