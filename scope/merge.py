@@ -14,6 +14,7 @@ from typing import Any
 from scope import artifacts, mining
 from scope.artifacts import StageError
 from scope.conditions import Condition
+from scope.engines import release_memory
 from scope.items import load_quartets
 from scope.models import ResolvedModel, load_model, load_tokenizer
 from scope.recipe import Recipe
@@ -175,6 +176,8 @@ def logits(
             ids = render(tokenizer, prompt, recipe.model.chat_template_kwargs)
             ids = ids + tokenizer.encode(response, add_special_tokens=False)
             found.append(network(input_ids=torch.tensor([ids], device=network.device)).logits[0].cpu())
+    del network
+    release_memory()
     return found
 
 

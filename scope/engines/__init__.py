@@ -4,6 +4,9 @@ An engine renders prompts to token ids, says what its output depends on, and gen
 Everything else (keys, plan, store, resume) is here, so that all engines share it.
 """
 
+import contextlib
+import ctypes
+import gc
 import logging
 import os
 import time
@@ -15,7 +18,17 @@ from scope.artifacts import Refusal, fingerprint
 from scope.engines.store import Store
 from scope.items import Completion
 
-__all__ = ["Completion", "Engine", "EngineError", "Generated", "Sampling", "Store", "complete", "resident_gb"]
+__all__ = [
+    "Completion",
+    "Engine",
+    "EngineError",
+    "Generated",
+    "Sampling",
+    "Store",
+    "complete",
+    "release_memory",
+    "resident_gb",
+]
 
 log = logging.getLogger(__name__)
 
@@ -109,6 +122,13 @@ def complete(engine: Engine, prompts: Sequence[str], sampling: Sampling, store: 
             resident_gb(),
         )
     return [found[key] for key in keys]
+
+
+def release_memory() -> None:
+    """Give freed weights back to the system: glibc keeps them otherwise (2.1 GB of 3.2 for the demo's model)."""
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def resident_gb() -> float:

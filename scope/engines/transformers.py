@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from scope import trie
-from scope.engines import EngineError, Generated, Sampling
+from scope.engines import EngineError, Generated, Sampling, release_memory
 from scope.engines.cpu import use_weight_first
 from scope.models import ResolvedModel, load_model, load_tokenizer, pick_dtype
 from scope.prompts import as_messages
@@ -179,10 +179,8 @@ class TransformersEngine:
 
     def close(self) -> None:
         """Drop the weights."""
-        import gc
-
         self._model = None
-        gc.collect()
+        release_memory()
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from typing import Any
 from scope import artifacts, merge, mining
 from scope.artifacts import StageError
 from scope.conditions import Condition
+from scope.engines import release_memory
 from scope.items import Quartet, load_quartets
 from scope.mixture import realised_masses
 from scope.models import ResolvedModel, load_model, load_tokenizer, pick_dtype, resolve_model
@@ -83,6 +84,7 @@ def train(recipe: Recipe) -> Path:
             _run(recipe, resolved, quartets, batch, wanted, folder)
     if not is_main():
         return recipe.folder(merge.FOLDER)
+    release_memory()
     return merge.merge(recipe, resolved)
 
 
