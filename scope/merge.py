@@ -27,7 +27,7 @@ EXACT = 5e-4
 
 
 def merge(recipe: Recipe, resolved: ResolvedModel) -> Path:
-    """Run the merge stage; returns the folder of the merged model."""
+    """Run the merge stage; returns the folder of the merged model. Call it with the training folder's lock held."""
     folder = recipe.folder(FOLDER)
     train = recipe.folder(TRAIN)
     trained = artifacts.require(train, TRAIN, recipe.command("train.py"), {"weights": resolved.weights_sha256})
@@ -39,6 +39,7 @@ def merge(recipe: Recipe, resolved: ResolvedModel) -> Path:
     if artifacts.is_finished(folder, wanted):
         print(f"merge: nothing to do, {folder} is up to date")
         return folder
+    artifacts.sweep(folder.parent)
     began = time.monotonic()
     quartets = load_quartets(recipe.folder(mining.FOLDER) / "quartets.jsonl")
     picked = [quartets[i % len(quartets)] for i in range(recipe.merge.check_prompts)]

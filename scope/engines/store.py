@@ -73,7 +73,9 @@ class Store:
         with self._explained():
             self._db.execute("BEGIN IMMEDIATE")
             try:
-                self._db.executemany("INSERT OR IGNORE INTO completions VALUES (?,?,?,?,?,?,?,?)", rows)
+                self._db.executemany(
+                    "INSERT INTO completions VALUES (?,?,?,?,?,?,?,?) ON CONFLICT(key) DO NOTHING", rows
+                )
                 self._db.execute("COMMIT")
             except BaseException:
                 with contextlib.suppress(sqlite3.Error):

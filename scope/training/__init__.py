@@ -82,10 +82,10 @@ def train(recipe: Recipe) -> Path:
                 artifacts.refuse_other_work(folder, wanted, "train", recipe.command("train.py"))
             quartets = load_quartets(recipe.folder(mining.FOLDER) / "quartets.jsonl")
             _run(recipe, resolved, quartets, batch, wanted, folder)
-    if not is_main():
-        return recipe.folder(merge.FOLDER)
-    release_memory()
-    return merge.merge(recipe, resolved)
+        if is_main():
+            release_memory()
+            merge.merge(recipe, resolved)
+    return recipe.folder(merge.FOLDER)
 
 
 class _no_lock:
