@@ -17,7 +17,7 @@ from scope.artifacts import Refusal
 
 RECIPES = Path(__file__).resolve().parent.parent / "recipes"
 
-#: Ablation arm -> (conditions its rows come from, the name of its folder and table row).
+#: Ablation arm -> the name of its folder and table row.
 ARMS = {
     "full": "scope",
     "no_clean": "no_clean",

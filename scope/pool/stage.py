@@ -6,7 +6,7 @@ from pathlib import Path
 
 from scope import artifacts
 from scope.artifacts import StageError
-from scope.items import Item, ItemError, control_token_faults, load_items, write_rows
+from scope.items import Item, ItemError, as_row, control_token_faults, load_items, write_rows
 from scope.pool.build import build_authored
 from scope.pool.checks import check_items, split_overlap
 from scope.recipe import Recipe
@@ -51,8 +51,6 @@ def draw(recipe: Recipe, which: str) -> list[Item]:
 
 
 def _hash(items: Iterable[Item]) -> str:
-    from scope.items import as_row
-
     return artifacts.fingerprint([as_row(item) for item in items])
 
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import logging
 import math
 import os
 import time
@@ -21,8 +20,6 @@ from scope.pairs import arm_masses, run_plan
 from scope.pool import stage as pool
 from scope.recipe import Recipe
 from scope.training.batch import Batch, batch_arithmetic
-
-log = logging.getLogger(__name__)
 
 FOLDER = "train"
 
@@ -184,7 +181,7 @@ def _run(
         outputs=["adapter/adapter_model.safetensors", "adapter/adapter_config.json", "plan.jsonl"],
         seed=recipe.seed,
         facts=facts,
-        step0_loss=step0(folder, trainer),
+        step0_loss=step0(trainer),
         first_loss=losses[0],
         last_loss=losses[-1],
         recipe=recipe.resolved(),
@@ -192,7 +189,7 @@ def _run(
     print(f"train: {batch.max_steps} steps, loss {losses[0]:.4f} -> {losses[-1]:.4f}; adapter in {folder / 'adapter'}")
 
 
-def step0(folder: Path, trainer: Any) -> float | None:
+def step0(trainer: Any) -> float | None:
     """The checked loss before the first update; of the run that began, if this one was resumed."""
     if trainer.step0_loss is not None:
         return trainer.step0_loss
