@@ -124,7 +124,8 @@ def trainer_on(tiny_model, tmp_path, packing, checkpointing=False, steps=2):
 
     from scope.models import load_tokenizer, resolve_model
     from scope.recipe import load
-    from scope.training import make_trainer, planned_rows
+    from scope.training import planned_rows
+    from scope.training.dpo import make_trainer
 
     recipe = load(
         "smollm2_135m",

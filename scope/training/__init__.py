@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 import os
 import time
 from collections.abc import Sequence
@@ -63,7 +62,7 @@ def train(recipe: Recipe) -> Path:
         {
             "weights": resolved.weights_sha256,
             "chat_template_kwargs": recipe.model.chat_template_kwargs,
-            "pool": pool.prepare(recipe)[2],
+            "pool": pool.prepare(recipe).hashes,
             "mining": recipe.part("mining")["mining"],
         },
     )
@@ -153,6 +152,8 @@ def _run(
         )
     transformers.set_seed(recipe.seed)
     began = time.monotonic()
+    from scope.training.dpo import make_trainer
+
     trainer = make_trainer(recipe, resolved, tokenizer, datasets.Dataset.from_list(rows), batch, folder)
     done = checkpoints(folder)
     resumed = max(done) if done else None
@@ -194,80 +195,6 @@ def step0(trainer: Any) -> float | None:
     if trainer.step0_loss is not None:
         return trainer.step0_loss
     return next((entry["step0_loss"] for entry in trainer.state.log_history if "step0_loss" in entry), None)
-
-
-def make_trainer(recipe: Recipe, resolved: ResolvedModel, tokenizer: Any, rows: Any, batch: Batch, folder: Path) -> Any:
-    """TRL's DPOTrainer with this project's rows, LoRA and checkpoints."""
-    import torch
-    from peft import LoraConfig
-    from transformers import ProgressCallback
-    from trl import DPOConfig
-
-    from scope.training.callbacks import Checkpoints, Log, Progress
-    from scope.training.packing import add_packed_head, check_supported
-    from scope.training.preference import Collator, PreferenceTrainer
-
-    settings = recipe.trainer
-    dtype = pick_dtype(recipe.model.dtype)
-    model = load_model(resolved, dtype, recipe.model.attn_implementation, device="cpu")
-    if settings.packing == "trie":
-        check_supported(model.config)
-    config = DPOConfig(
-        output_dir=str(folder),
-        loss_type=[settings.loss],
-        beta=settings.beta,
-        learning_rate=settings.learning_rate,
-        lr_scheduler_type=settings.schedule,
-        warmup_steps=math.ceil(settings.warmup_ratio * settings.max_steps),
-        max_grad_norm=settings.max_grad_norm,
-        weight_decay=settings.weight_decay,
-        max_steps=settings.max_steps,
-        num_train_epochs=1,
-        per_device_train_batch_size=settings.device_batch,
-        gradient_accumulation_steps=batch.accumulation,
-        gradient_checkpointing=settings.gradient_checkpointing,
-        gradient_checkpointing_kwargs={"use_reentrant": False},
-        optim="adamw_torch",
-        bf16=dtype == "bfloat16",
-        use_cpu=not torch.cuda.is_available(),
-        max_length=None,
-        disable_dropout=True,
-        seed=recipe.seed,
-        data_seed=recipe.seed,
-        logging_steps=settings.logging_steps,
-        logging_first_step=True,
-        logging_nan_inf_filter=False,
-        save_strategy="no",
-        report_to=settings.report_to or "none",
-        run_name=f"{recipe.name}/{recipe.arm_name}",
-        remove_unused_columns=False,
-        dataloader_num_workers=0,
-        dataloader_pin_memory=torch.cuda.is_available(),
-        ddp_find_unused_parameters=False,
-    )
-    lora = LoraConfig(
-        r=settings.lora_r,
-        lora_alpha=settings.lora_alpha,
-        lora_dropout=settings.lora_dropout,
-        target_modules=settings.lora_targets,
-        task_type="CAUSAL_LM",
-    )
-    trainer = PreferenceTrainer(
-        model=model,
-        args=config,
-        train_dataset=rows.remove_columns(["item_id"]),
-        processing_class=tokenizer,
-        data_collator=Collator(pad_token_id=tokenizer.pad_token_id),
-        peft_config=lora,
-        callbacks=[Checkpoints(folder, settings.checkpoint_steps, settings.save_steps), Log(folder / "log.jsonl")],
-        packing=settings.packing,
-    )
-    trainer.remove_callback(ProgressCallback)
-    trainer.add_callback(Progress())
-    if settings.packing == "trie":
-        network: Any = trainer.model
-        add_packed_head(network.get_base_model())
-    return trainer
 
 
 def describe(recipe: Recipe, facts: dict[str, Any]) -> str:

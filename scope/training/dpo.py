@@ -1,0 +1,38 @@
+"""Preference optimisation: TRL's DPOTrainer with this project's rows, LoRA and checkpoints."""
+
+from pathlib import Path
+from typing import Any
+
+from scope.models import ResolvedModel
+from scope.recipe import Recipe
+from scope.training import setup
+from scope.training.batch import Batch
+
+
+def make_trainer(recipe: Recipe, resolved: ResolvedModel, tokenizer: Any, rows: Any, batch: Batch, folder: Path) -> Any:
+    """A DPO trainer on planned rows (`scope.training.planned_rows`)."""
+    from trl import DPOConfig
+
+    from scope.training.packing import add_packed_head, check_supported
+    from scope.training.preference import Collator, PreferenceTrainer
+
+    settings = recipe.trainer
+    model = setup.base_model(recipe, resolved)
+    if settings.packing == "trie":
+        check_supported(model.config)
+    trainer = PreferenceTrainer(
+        model=model,
+        args=DPOConfig(
+            **setup.arguments(recipe, batch, folder), loss_type=[settings.loss], beta=settings.beta, max_length=None
+        ),
+        train_dataset=rows.remove_columns(["item_id"]),
+        processing_class=tokenizer,
+        data_collator=Collator(pad_token_id=tokenizer.pad_token_id),
+        peft_config=setup.lora(recipe),
+        callbacks=setup.callbacks(recipe, folder),
+        packing=settings.packing,
+    )
+    if settings.packing == "trie":
+        network: Any = trainer.model
+        add_packed_head(network.get_base_model())
+    return setup.finish(trainer)
