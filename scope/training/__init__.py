@@ -14,7 +14,7 @@ from scope.conditions import Condition
 from scope.engines import release_memory
 from scope.items import Quartet, load_quartets
 from scope.mixture import realised_masses
-from scope.models import ResolvedModel, load_model, load_tokenizer, pick_dtype, resolve_model
+from scope.models import ResolvedModel, load_tokenizer, resolve_model
 from scope.pairs import arm_masses, run_plan
 from scope.pool import stage as pool
 from scope.recipe import Recipe
