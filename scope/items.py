@@ -1,25 +1,24 @@
 """Item and Quartet: the schema, and reading and writing it as JSON lines or Parquet.
 
 One row is one object with flat columns, so that pandas, polars, DuckDB and
-`datasets.load_dataset` open the files directly. Every fault of a row is one sentence that
-starts with `file:line: field:`.
+`datasets.load_dataset` open the files directly. Published rows in other schemas are read too
+(`scope.published`). Every fault of a row is one sentence that starts with `file:line: field:`.
 """
 
-import gzip
-import json
 import logging
 import re
-import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from pyarrow.lib import ArrowException
-
 from scope import artifacts
 from scope.answers import ANSWER_TYPES, is_correct, parse_answer, same_answer
+from scope.columns import columns_of, renamed
 from scope.conditions import Condition
+from scope.forms import Unreadable, options_of
+from scope.published import item_rows, quartet_rows
+from scope.tables import KINDS, Row, TableError, rows_of
 
 log = logging.getLogger(__name__)
 
@@ -46,14 +45,8 @@ WRONG_CLASSES = (
 PROVENANCES = ("existing_benchmark", "human_authored", "authored")
 
 
-class ItemError(artifacts.Refusal, ValueError):
-    """Bad rows. `faults` holds one sentence each, `file:line: field: what, and what to do`."""
-
-    def __init__(self, faults: Sequence[str]):
-        self.faults = list(faults)
-        shown = self.faults[:20]
-        more = len(self.faults) - len(shown)
-        super().__init__("\n".join(shown + ([f"... and {more} more faults"] if more else [])))
+#: What loading raises: `faults` holds one sentence each, `file:line: field: what, and what to do`.
+ItemError = TableError
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +126,12 @@ class Quartet:
 class Completion:
     """What a model answered to one prompt, as the store keeps it.
 
-    `request_id` is the content key of the request, `prompt_hash` that of its token ids alone.
-    `finish_reason` is `stop` (ended by itself), `length` (cut by the token cap) or `error`.
-    `text` is everything that was generated but the end token, thinking included.
+    `request_id` is the content key of the request, `prompt_hash` that of its token ids (or text) alone.
+    `finish_reason` is `stop` (ended by itself), `length` (cut by the token cap), `content_filter` (cut by the
+    provider), `choice` (an option was scored, not text generated) or `error` (no answer was had; it is asked
+    for again by the next run).
+    `text` is everything that was generated but the end token, thinking included; of a choice, the option.
+    `n_prompt_tokens` and `n_tokens` are 0 where a server does not say.
     """
 
     request_id: str
@@ -144,10 +140,16 @@ class Completion:
     finish_reason: str
     n_prompt_tokens: int
     n_tokens: int
+    reasoning: str = ""  # thinking that a server hands over apart from the text
+    error: str = ""  # why there is no answer, without secrets
+    log_probs: tuple[float, ...] = ()  # of a choice: each option's log-probability before renormalising
+    seconds: float = field(default=0.0, compare=False)  # wall time of the request; of a batch, a row's share
+    engine: str = ""  # what answered, with its version
 
 
 _OPTIONAL = {f.name for f in fields(Item) if f.default == "" and not f.name.startswith("context_")}
 _ITEM_COLUMNS = [f.name for f in fields(Item) if f.name != "where"]
+_REQUIRED = [name for name in _ITEM_COLUMNS if name not in _OPTIONAL]
 _QUARTET_COLUMNS = [f.name for f in fields(Quartet) if f.name != "where"]
 
 
@@ -156,96 +158,105 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 # ---------------------------------------------------------------- reading
 
 
-def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | str]]:
-    """Yield (where, row) from a `.jsonl`, `.jsonl.gz` or `.parquet` file.
-
-    A line that is not a JSON object is yielded as the sentence that says so.
-    """
-    if not path.is_file():
-        raise ItemError([f"{path}:0: file: {'is a folder' if path.is_dir() else 'does not exist'}; name a file"])
-    try:
-        yield from _parsed_rows(path)
-    except (OSError, EOFError, zlib.error, ArrowException) as error:
-        raise ItemError([f"{path}:0: file: is damaged or unreadable ({error}); write it again"]) from error
-
-
-def _parsed_rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | str]]:
-    if path.suffix == ".parquet":
-        import pyarrow.parquet as pq
-
-        for number, row in enumerate(pq.read_table(path).to_pylist(), 1):
-            yield f"{path}:{number}", row
-        return
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rb") as file:  # type: ignore[operator]
-        for number, raw in enumerate(file, 1):
-            where = f"{path}:{number}"
-            if not raw.strip():
-                continue
-            try:
-                row = json.loads(raw)
-            except UnicodeDecodeError:
-                yield where, "row: is not UTF-8; save the file as UTF-8"
-            except (ValueError, RecursionError) as error:
-                yield where, f"row: is not valid JSON ({error}); write one object a line"
-            else:
-                yield where, row if isinstance(row, dict) else "row: is not a JSON object; write one object a line"
-
-
 def load_items(
     path_or_hub_id: str | Path,
     split: str | None = None,
     columns: Mapping[str, str] | None = None,
     on_bad_row: str = "error",
 ) -> list[Item]:
-    """Read and check a pool.
+    """Read and check a pool, in our own schema or as a benchmark publishes it.
 
-    path_or_hub_id: a `.jsonl`, `.jsonl.gz` or `.parquet` file, or a data set's hub id, which is
-    loaded through `datasets` with `split`. columns: our field name -> their column name.
-    on_bad_row: `error` raises ItemError with every fault, `skip` drops bad rows and logs how many.
+    path_or_hub_id: a file that `scope.tables` reads, or a data folder or hub id, which is loaded
+    through `datasets` with `split`. columns: our field name -> their column name, or `=text` for
+    every row; of published rows also `condition`, `prompt` and `context`. on_bad_row: `error`
+    raises ItemError with every fault, `skip` drops bad rows and logs how many.
     """
-    path = Path(path_or_hub_id)
-    if columns and (unknown := set(columns) - set(_ITEM_COLUMNS)):
-        raise ItemError([f"{path}:0: columns: no field is called {min(unknown)!r}; use {', '.join(_ITEM_COLUMNS)}"])
-    rows: Iterable[tuple[str, dict[str, Any] | str]]
-    if path.exists():
-        rows = read_rows(path)
-    elif path.suffix or str(path_or_hub_id).count("/") != 1:
-        raise ItemError([f"{path}:0: file: does not exist; build the pool or correct the path"])
-    else:
-        import datasets
+    rows = _rows(path_or_hub_id, split, columns or {}, _ITEM_COLUMNS, _REQUIRED, 3, item_rows)
+    items: dict[str, Item] = {}
 
-        table = datasets.load_dataset(str(path_or_hub_id), split=split or "train")
-        rows = ((f"{path_or_hub_id}:{number}", dict(row)) for number, row in enumerate(table, 1))
-    items: list[Item] = []
+    def keep(where: str, row: dict[str, Any]) -> list[str]:
+        if found := item_faults(row):
+            return found
+        item = replace(item_from_row(row), where=where)
+        if item.id in items:
+            return [f"id: {item.id!r} already stands at {items[item.id].where}; give every item its own id"]
+        items[item.id] = item
+        return []
+
+    _keep_all(rows, keep, path_or_hub_id, on_bad_row)
+    return list(items.values())
+
+
+def load_quartets(
+    path_or_hub_id: str | Path,
+    split: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    on_bad_row: str = "error",
+) -> list[Quartet]:
+    """Read quartets written by `write_rows`, or published preference rows; the arguments are those of `load_items`."""
+    rows = _rows(path_or_hub_id, split, columns or {}, _QUARTET_COLUMNS, _QUARTET_COLUMNS, 0, quartet_rows)
+    quartets: list[Quartet] = []
+
+    def keep(where: str, row: dict[str, Any]) -> list[str]:
+        bad = [n for n in _QUARTET_COLUMNS if not isinstance(row.get(n), str)]
+        bad += [n for n in ("chosen", "rejected") if n not in bad and not row[n].strip()]
+        if bad:
+            return [f"{bad[0]}: missing, empty or not text; run mine.py again"]
+        quartets.append(Quartet(**{n: row[n] for n in _QUARTET_COLUMNS}, where=where))
+        return []
+
+    _keep_all(rows, keep, path_or_hub_id, on_bad_row)
+    return quartets
+
+
+def _rows(
+    path_or_hub_id: str | Path,
+    split: str | None,
+    columns: Mapping[str, str],
+    known: Sequence[str],
+    required: Sequence[str],
+    slips: int,
+    convert: Callable[[Sequence[Row], Mapping[str, str], str, str], list[Row]],
+) -> list[Row]:
+    """Rows in our own schema, with the faults of those that cannot be brought into it."""
+    where = f"{path_or_hub_id}:0"
+    if unknown := set(columns) - {*known, "condition", "prompt", "context"}:
+        raise ItemError([f"{where}: columns: no field is called {min(unknown)!r}; use {', '.join(known)}"])
+    rows = list(rows_of(path_or_hub_id, split))
+    found = {*columns_of(rows), *columns}
+    # With all our required columns but a few it is our own schema, in which a slip is to be named, not interpreted.
+    if not found or sum(name not in found for name in required) <= slips:
+        return [(place, row if isinstance(row, str) else _own(renamed(row, columns))) for place, row in rows]
+    name = Path(str(path_or_hub_id).partition(":")[0]).name.removesuffix(".gz")
+    source = next((name.removesuffix(kind) for kind in KINDS if name.endswith(kind)), name)
+    return convert(rows, columns, source, where)
+
+
+def _own(row: dict[str, Any] | str) -> dict[str, Any] | str:
+    """A row of our own schema; its options are a list, also where a table without lists holds them as text."""
+    if isinstance(row, str) or not isinstance(row.get("options"), str):
+        return row
+    try:
+        options = options_of(row["options"])
+    except Unreadable:
+        return row
+    return {**row, "options": options.texts if options else []}
+
+
+def _keep_all(
+    rows: Iterable[Row], keep: Callable[[str, dict[str, Any]], list[str]], source: str | Path, on_bad_row: str
+) -> None:
+    """Hand every row to `keep`, which returns its faults; ItemError with all of them, or a warning where they count."""
     faults: list[str] = []
-    seen: dict[str, str] = {}
     bad_rows = 0
     for where, row in rows:
-        if isinstance(row, dict) and columns:
-            missing = [theirs for theirs in columns.values() if theirs not in row]
-            if missing:
-                faults.append(f"{where}: {missing[0]}: column not found; the row has {', '.join(sorted(row))}")
-                bad_rows += 1
-                continue
-            row = {**row, **{ours: row[theirs] for ours, theirs in columns.items()}}
-        found = [f"{where}: {row}"] if isinstance(row, str) else [f"{where}: {f}" for f in item_faults(row)]
-        if not found:
-            assert isinstance(row, dict)
-            item = replace(item_from_row(row), where=where)
-            if item.id in seen:
-                found = [f"{where}: id: {item.id!r} already stands at {seen[item.id]}; give every item its own id"]
-            else:
-                seen[item.id] = where
-                items.append(item)
-        if found:
-            bad_rows += 1
-            faults.extend(found)
+        found = [row] if isinstance(row, str) else keep(where, row)
+        bad_rows += bool(found)
+        faults += [f"{where}: {fault}" for fault in found]
     if faults and on_bad_row != "skip":
         raise ItemError(faults)
     if bad_rows:
-        log.warning("%s: skipped %d bad rows, the first: %s", path_or_hub_id, bad_rows, faults[0])
-    return items
+        log.warning("%s: skipped %d bad rows, the first: %s", source, bad_rows, faults[0])
 
 
 def item_from_row(row: Mapping[str, Any]) -> Item:
@@ -338,25 +349,6 @@ def control_token_faults(items: Sequence[Item], control_tokens: Iterable[str]) -
     return faults
 
 
-def load_quartets(path: str | Path) -> list[Quartet]:
-    """Read quartets written by `write_rows`; ItemError names file, line and field of a bad row."""
-    path = Path(path)
-    quartets, faults = [], []
-    for where, row in read_rows(path):
-        if isinstance(row, str):
-            faults.append(f"{where}: {row}")
-            continue
-        bad = [n for n in _QUARTET_COLUMNS if not isinstance(row.get(n), str)]
-        bad += [n for n in ("chosen", "rejected") if n not in bad and not row[n].strip()]
-        if bad:
-            faults.append(f"{where}: {bad[0]}: missing, empty or not text; run mine.py again")
-        else:
-            quartets.append(Quartet(**{n: row[n] for n in _QUARTET_COLUMNS}, where=where))
-    if faults:
-        raise ItemError(faults)
-    return quartets
-
-
 # ---------------------------------------------------------------- writing
 
 
@@ -380,7 +372,10 @@ def write_rows(path: Path, records: Sequence[Item | Quartet]) -> None:
         artifacts.write_jsonl(path, rows)
 
 
+def normalised(text: str) -> str:
+    """A text folded for comparing questions: case, spacing and punctuation do not count."""
+    return " ".join("".join(c if c.isalnum() else " " for c in text.casefold()).split())
+
+
 def normalised_question(item: Item) -> str:
-    """The question folded for comparing pools: case, spacing and punctuation do not count."""
-    folded = "".join(c if c.isalnum() else " " for c in item.question.casefold())
-    return " ".join(folded.split())
+    return normalised(item.question)

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +42,22 @@ usage: {launcher} {entry} recipe=NAME [key=value ...]
 """
 
 
-def main(stage: Callable[[Recipe], Any], doc: str | None) -> None:
-    """Run one stage from the command line; a refusal is printed as sentences and exits with 2."""
+def main(
+    stage: Callable[[Recipe], Any],
+    doc: str | None,
+    arguments: Sequence[str] | None = None,
+    program: Sequence[str] | None = None,
+) -> None:
+    """Run one stage from the command line; a refusal is printed as sentences and exits with 2.
+
+    arguments: what follows the program's name, by default as given. program: what Python runs, by
+    default the script.
+    """
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     logging.getLogger("scope").setLevel(logging.INFO)
-    arguments = sys.argv[1:]
-    entry = Path(sys.argv[0]).name
+    arguments = sys.argv[1:] if arguments is None else arguments
+    program = program or [sys.argv[0]]
+    entry = " ".join([Path(program[0]).name, *program[1:]])
     chosen = [a.partition("=")[2] for a in arguments if a.startswith("recipe=")]
     rest = [a for a in arguments if not a.startswith("recipe=")]
     try:
@@ -80,18 +90,19 @@ def main(stage: Callable[[Recipe], Any], doc: str | None) -> None:
                 "-m runs one job after the other and cannot be launched on several processes; "
                 "use python, or launch one job at a time"
             )
-        _run_hydra(stage, name, ordered_flags, [checked_override(override) for override in overrides])
+        _run_hydra(stage, name, program, ordered_flags, [checked_override(override) for override in overrides])
     except Refusal as error:
         print(f"error: {error}".replace("\n", "\nerror: "), file=sys.stderr)
         raise SystemExit(2) from None
 
 
-def _run_hydra(stage: Callable[[Recipe], Any], name: str, flags: list[str], overrides: list[str]) -> None:
+def _run_hydra(
+    stage: Callable[[Recipe], Any], name: str, program: Sequence[str], flags: list[str], overrides: list[str]
+) -> None:
     import hydra
 
     register_schema()
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    program = sys.argv[0]
     jobs: list[tuple[list[str], Any]] = []
 
     @hydra.main(version_base=None, config_path=str(RECIPES), config_name=name)
@@ -103,7 +114,7 @@ def _run_hydra(stage: Callable[[Recipe], Any], name: str, flags: list[str], over
     with tempfile.TemporaryDirectory() as scratch, as_refusals():
         quiet = ["hydra.run.dir=.", "hydra.output_subdir=null", f"hydra.sweep.dir={scratch}", "hydra.sweep.subdir=."]
         quiet += ["hydra/job_logging=none", "hydra/hydra_logging=none"]
-        sys.argv = [program, *flags, f"--config-name={name}", *overrides, *quiet]
+        sys.argv = [program[0], *flags, f"--config-name={name}", *overrides, *quiet]
         job()
     # Hydra only composes: every job of a sweep is checked before the first one runs.
     recipes = [(task, typed(config)) for task, config in jobs]
@@ -113,6 +124,6 @@ def _run_hydra(stage: Callable[[Recipe], Any], name: str, flags: list[str], over
         stage(recipe)
         return
     # A sweep's jobs have a process each, so that none inherits another's memory.
-    failed = [t for t, _ in recipes if subprocess.run([sys.executable, program, f"recipe={name}", *t]).returncode]
+    failed = [t for t, _ in recipes if subprocess.run([sys.executable, *program, f"recipe={name}", *t]).returncode]
     if failed:
         raise RecipeError(f"{len(failed)} of {len(jobs)} jobs failed: " + "; ".join(" ".join(task) for task in failed))

@@ -10,7 +10,8 @@ from scope import artifacts, merge, mining
 from scope.engines import Sampling, Store, complete
 from scope.evaluation.results import results
 from scope.evaluation.suites import SUITES
-from scope.items import Item, load_items, load_quartets, normalised_question, write_rows
+from scope.items import Item, load_quartets, write_rows
+from scope.mining.imported import shared
 from scope.models import ResolvedModel, resolve_model
 from scope.recipe import Recipe
 
@@ -57,11 +58,11 @@ def evaluate(recipe: Recipe) -> Path:
 
         return preview(recipe)
     folder = recipe.folder(FOLDER)
-    _, items, hashes = pool.prepare(recipe)
+    items, pool_hash = pool.evaluation(recipe)
     systems = open_systems(recipe)
     if any(system.name not in UNTRAINED for system in systems):
         check_held_out(recipe, items)
-    wanted = key(recipe, hashes["evaluation"], systems)
+    wanted = key(recipe, pool_hash, systems)
     with artifacts.stage_lock(folder):
         if artifacts.is_finished(folder, wanted):
             print((folder / "table.txt").read_text("utf-8"))
@@ -96,15 +97,12 @@ def evaluate(recipe: Recipe) -> Path:
 
 def check_held_out(recipe: Recipe, items: Sequence[Item]) -> None:
     """Refuse evaluation items that the trained model has seen, by id and by question."""
-    trained = {quartet.item_id for quartet in load_quartets(recipe.folder(mining.FOLDER) / "quartets.jsonl")}
-    pool = load_items(recipe.folder("pool") / "train.jsonl")
-    questions = {normalised_question(item) for item in pool if item.id in trained}
-    for item in items:
-        if item.id in trained or normalised_question(item) in questions:
-            raise artifacts.StageError(
-                f"{item.where or item.id}: id: item {item.id!r} of pool.evaluation was trained on; mine again with "
-                "this evaluation pool, which leaves its items out, or evaluate on other items"
-            )
+    quartets = load_quartets(recipe.folder(mining.FOLDER) / "quartets.jsonl")
+    if held := shared(quartets, items):
+        raise artifacts.StageError(
+            f"pool.evaluation: holds {len(held)} items that were trained on, the first: quartet {min(held)!r}; mine "
+            "again with this evaluation pool, which leaves its items out, or evaluate on other items"
+        )
 
 
 def open_systems(recipe: Recipe) -> list[System]:

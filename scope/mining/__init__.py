@@ -10,7 +10,7 @@ from scope import artifacts
 from scope.conditions import Condition
 from scope.engines import Completion, Engine, Sampling, Store, complete
 from scope.items import Item, Quartet, normalised_question, write_rows
-from scope.mining import select
+from scope.mining import imported, select
 from scope.mining.funnel import funnel, render
 from scope.prompts import diagnostic_prompt, load_note, user_prompt
 from scope.recipe import Recipe, asset
@@ -20,15 +20,22 @@ log = logging.getLogger(__name__)
 FOLDER = "mine"
 
 
-def key(recipe: Recipe, pool: dict[str, str], weights: str) -> dict[str, Any]:
-    """Everything the quartets depend on."""
-    return {
+def key(
+    recipe: Recipe, pool: dict[str, str], weights: str, published: Sequence[Quartet] | None = None
+) -> dict[str, Any]:
+    """Everything the quartets depend on; published ones need neither note nor engine."""
+    shared = {
         "pool": pool,
         "base": recipe.model.base,
         "weights": weights,
         "chat_template_kwargs": recipe.model.chat_template_kwargs,
-        "dtype": recipe.model.dtype,
         "mining": recipe.part("mining")["mining"],
+    }
+    if published is not None:
+        return {**shared, "published": imported.content_hash(published)}
+    return {
+        **shared,
+        "dtype": recipe.model.dtype,
         "note": artifacts.file_hash(asset(recipe.mining.note)),
         "leaks": artifacts.file_hash(asset(recipe.mining.leak_patterns)),
         "engine": recipe.part("engine")["engine"],
@@ -43,35 +50,43 @@ def mine(recipe: Recipe) -> Path:
         from scope.preview import preview
 
         return preview(recipe)
-    load_note(asset(recipe.mining.note))
-    select.load_leaks(asset(recipe.mining.leak_patterns))
+    if not recipe.mining.quartets:
+        load_note(asset(recipe.mining.note))
+        select.load_leaks(asset(recipe.mining.leak_patterns))
+    published = imported.read(recipe) if recipe.mining.quartets else None
     folder = recipe.folder(FOLDER)
-    train, evaluation, pool_hashes = pool.prepare(recipe)
+    pools = pool.prepare(recipe)
     from scope.models import resolve_model
 
     resolved = resolve_model(recipe.model.base, recipe.model.revision, recipe.model.mirror)
-    wanted = key(recipe, pool_hashes, resolved.weights_sha256)
+    wanted = key(recipe, pools.hashes, resolved.weights_sha256, published)
     with artifacts.stage_lock(folder):
         if artifacts.is_finished(folder, wanted):
             print(f"mine: nothing to do, {folder} is up to date")
             return folder
         artifacts.refuse_other_work(folder, wanted, "mine", recipe.command("mine.py"))
-        from scope.engines.transformers import opened
-
         began = time.monotonic()
-        pool.keep(recipe, train, evaluation, pool_hashes)
-        store = Store(recipe.folder("store") / "completions.sqlite")
-        with opened(resolved, recipe.model, recipe.engine) as engine:
-            train = pool.without_control_tokens(train, engine.control_tokens(), recipe.pool.on_bad_row)
-            quartets, counts = mine_quartets(recipe, engine, store, train, evaluation)
+        pool.keep(recipe, pools)
+        if published is not None:
+            quartets, counts = imported.keep_apart(published, pools.evaluation)
+            origin = f"read from {recipe.mining.quartets}, {len(published)} stand there"
+        else:
+            from scope.engines.transformers import opened
+
+            store = Store(recipe.folder("store") / "completions.sqlite")
+            with opened(resolved, recipe.model, recipe.engine) as engine:
+                train = pool.without_control_tokens(pools.train, engine.control_tokens(), recipe.pool.on_bad_row)
+                quartets, counts = mine_quartets(recipe, engine, store, train, pools.evaluation)
+            origin = f"mined from {len(train)} items"
         print(render(counts))
         warn_incompetent(recipe, counts)
         if len(quartets) < recipe.mining.min_quartets:
             dropped = ", ".join(f"{n} {select.REASONS[r]}" for r, n in counts["dropped"].items())
             artifacts.write_json(folder / "funnel.json", counts)
             raise artifacts.StageError(
-                f"{len(quartets)} quartets were mined from {len(train)} items, mining.min_quartets asks for "
-                f"{recipe.mining.min_quartets}; dropped: {dropped or 'none'}. Use a larger pool or another base."
+                f"{len(quartets)} quartets were {origin}, mining.min_quartets asks for "
+                f"{recipe.mining.min_quartets}; dropped: {dropped or 'none'}. "
+                + ("Use a larger file." if published is not None else "Use a larger pool or another base.")
             )
         write_rows(folder / "quartets.jsonl", quartets)
         artifacts.write_json(folder / "funnel.json", counts)
@@ -82,7 +97,7 @@ def mine(recipe: Recipe) -> Path:
             key=wanted,
             outputs=["quartets.jsonl", "funnel.json"],
             seed=recipe.seed,
-            counts={"items": len(train), "quartets": len(quartets)},
+            counts={"items": counts["items"], "quartets": len(quartets)},
             recipe=recipe.resolved(),
         )
     print(f"mine: {len(quartets)} quartets in {folder}")

@@ -1,11 +1,15 @@
-"""Where items come from: authored scenario families, wrong answers, contexts, checks.
+"""Where items come from: sources and authored families, wrong answers, contexts, checks, datasheet.
 
-    from scope.pool import build_authored, check_items, write_splits
+    python -m scope.pool build recipe=pool_authored
 
-A family is one function under `authored/`; a phrasing is one line of `signals.toml`.
+A family is one function under `authored/`, a source one function in `sources.py`, a phrasing one
+line of `signals.toml`, a check one function in `checks.py`.
 """
 
-from scope.pool.build import PoolError, build_authored, split_of, write_splits
-from scope.pool.checks import check_items, split_overlap
+from scope.pool.build import build_authored, build_composed
+from scope.pool.checks import check_items
+from scope.pool.drawing import split_of
+from scope.pool.overlap import split_overlap
+from scope.pool.questions import PoolError
 
-__all__ = ["PoolError", "build_authored", "check_items", "split_of", "split_overlap", "write_splits"]
+__all__ = ["PoolError", "build_authored", "build_composed", "check_items", "split_of", "split_overlap"]

@@ -7,8 +7,12 @@ that happens to give the gold answer, or an implausible value, is sieved out by 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 
 from scope.items import WRONG_CLASSES
+
+#: Names of mistakes that were made, not worked out: given with the question, or by the base model itself.
+KNOWN = ("given", "own error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,11 @@ class Mistake:
     def __post_init__(self) -> None:
         if self.wrong_class not in WRONG_CLASSES:
             raise ValueError(f"unknown wrong-answer class {self.wrong_class!r} of the mistake {self.name!r}")
+
+    @property
+    def known(self) -> bool:
+        """Somebody or some model gave this answer; it is not one of ours."""
+        return self.name in KNOWN
 
 
 def text(value: object) -> str:
@@ -93,6 +102,35 @@ def counted_start(gold: int, up: bool = True) -> Mistake:
     return off_by(gold + 1 if up else gold - 1, "counted from the start itself")
 
 
+# ---------------------------------------------------------------- choosing
+
+
+class Leaning:
+    """Keeps wrong numbers above and below the right ones equally often.
+
+    Otherwise the larger of two values would tell the right one from the wrong one.
+    """
+
+    def __init__(self) -> None:
+        self.above = 0  # how many more wrong numbers lay above the gold than below
+
+    def due(self, mistakes: Sequence[Mistake], gold: str) -> list[Mistake]:
+        """The mistakes on the side that is due, or all of them if none is."""
+        return [m for m in mistakes if self.above * _side(m.value, gold) < 0] or list(mistakes)
+
+    def took(self, mistake: Mistake, gold: str) -> None:
+        self.above += _side(mistake.value, gold)
+
+
+def _side(value: str, gold: str) -> int:
+    """1 for a number above the gold, -1 below it, 0 if either is no number."""
+    try:
+        wrong, right = Fraction(value.replace(",", "")), Fraction(gold.replace(",", ""))
+    except (ValueError, ZeroDivisionError):
+        return 0
+    return (wrong > right) - (wrong < right)
+
+
 # ---------------------------------------------------------------- sieve
 
 
@@ -101,12 +139,12 @@ def usable(mistakes: Iterable[Mistake], gold: str, answer_type: str, options: Se
 
     Numbers: not equal to the gold as numbers, as many decimals as the gold, not negative unless the
     gold is, zero only beside a single-digit gold, and between a fifth and five times the gold (or
-    within 5 of it). Multiple choice: another option's text. Boolean: the other word.
+    within 5 of it); a fraction only beside a fraction. Multiple choice: another option's text. Boolean: the other word.
     """
     found: dict[str, Mistake] = {}
     for mistake in mistakes:
         if answer_type == "numeric":
-            fits = _plausible(Decimal(mistake.value), Decimal(gold))
+            fits = _plausible(mistake.value, gold)
         else:
             fits = mistake.value != gold and mistake.value in (options or ("yes", "no"))
         if fits:
@@ -114,9 +152,13 @@ def usable(mistakes: Iterable[Mistake], gold: str, answer_type: str, options: Se
     return list(found.values())
 
 
-def _plausible(value: Decimal, gold: Decimal) -> bool:
-    if value == gold or value.as_tuple().exponent != gold.as_tuple().exponent:
+def _plausible(value: str, gold: str) -> bool:
+    wrong, right = Fraction(value), Fraction(gold)
+    if wrong == right or ("/" in value) != ("/" in gold):
         return False
-    if (value < 0 <= gold) or (value == 0 and abs(gold) > 9):
+    if "/" not in gold and Decimal(value).as_tuple().exponent != Decimal(gold).as_tuple().exponent:
         return False
-    return abs(value - gold) <= 5 or abs(gold) <= 5 * abs(value) <= 25 * abs(gold)
+    if (wrong < 0 <= right) or (wrong == 0 and abs(right) > 9):
+        return False
+    near = "/" not in gold and abs(wrong - right) <= 5
+    return near or abs(right) <= 5 * abs(wrong) <= 25 * abs(right)

@@ -2,7 +2,12 @@
 
 from dataclasses import dataclass
 
+from scope.artifacts import Refusal
 from scope.pool.foils import Mistake
+
+
+class PoolError(Refusal, ValueError):
+    """A pool that cannot be built as asked: what was found and what to do, in one sentence."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,82 +1,227 @@
-"""The pool stage: the recipe's training and evaluation items, drawn or read, checked, and kept apart."""
+"""The pool stage: the recipe's training and evaluation items, built or read, checked, and kept apart.
 
+Evaluation items come first; training items must not resemble them, nor the transfer sets that the
+recipe excludes.
+"""
+
+import json
 import logging
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from scope import artifacts
 from scope.artifacts import StageError
-from scope.items import Item, ItemError, as_row, control_token_faults, load_items, write_rows
-from scope.pool.build import build_authored
-from scope.pool.checks import check_items, split_overlap
-from scope.recipe import Recipe
+from scope.items import Item, ItemError, as_row, control_token_faults, load_items, normalised, write_rows
+from scope.pool import checks, overlap, sources
+from scope.pool.build import Avoid, authored_candidates, build_authored, build_composed, with_own_errors
+from scope.pool.compose import apportion, targets_of
+from scope.pool.custom import custom_questions
+from scope.pool.datasheet import datasheet, report
+from scope.pool.drawing import AUTHORED
+from scope.pool.questions import PoolError, Question
+from scope.recipe import Recipe, asset
+from scope.tables import read_rows
 
 log = logging.getLogger(__name__)
 
 FOLDER = "pool"
-AUTHORED = "authored"
+COMPOSED = "composed"
+CUSTOM = "custom"
+WHICH = ("train", "evaluation")
+#: Our two pools -> the authored split that composed pools draw from.
+_SPLIT = {"train": "train", "evaluation": "eval"}
 
 
-def prepare(recipe: Recipe) -> tuple[list[Item], list[Item], dict[str, str]]:
-    """(training items, evaluation items, content hash of each). Writes nothing.
+@dataclass(frozen=True, slots=True)
+class Pools:
+    """Both pools, the content hash of each, and what was left out of each (`source: reason` -> count)."""
 
-    Authored items are drawn by the recipe's seed; files are read where they lie.
+    train: list[Item]
+    evaluation: list[Item]
+    hashes: dict[str, str]
+    left_out: dict[str, Mapping[str, int]]
+
+
+def prepare(recipe: Recipe) -> Pools:
+    """Training and evaluation items. Writes nothing.
+
+    They are read from the run's pool folder where that holds them already for this recipe, this
+    code and these input files.
     """
-    train = draw(recipe, "train")
-    evaluation = draw(recipe, "evaluation")
-    for name, items in (("train", train), ("evaluation", evaluation)):
+    found = kept(recipe) or built(recipe)
+    for which, items in (("train", found.train), ("evaluation", found.evaluation)):
         if not items:
-            source = getattr(recipe.pool, name)
-            raise StageError(f"pool.{name}={source} holds no items; name another file or raise pool.n_{name}")
-    return train, evaluation, {"train": _hash(train), "evaluation": _hash(evaluation)}
+            source = getattr(recipe.pool, which)
+            raise StageError(f"pool.{which}={source} holds no items; name another file or raise pool.n_{which}")
+    return found
 
 
-def keep(recipe: Recipe, train: Sequence[Item], evaluation: Sequence[Item], hashes: dict[str, str]) -> None:
-    """Check the authored items and write both pools to the run's pool folder, unless they are there."""
+def evaluation(recipe: Recipe) -> tuple[list[Item], str]:
+    """The evaluation items alone, and their content hash."""
+    if found := kept(recipe):
+        return found.evaluation, found.hashes["evaluation"]
+    items, _ = draw(recipe, "evaluation")
+    if not items:
+        raise StageError(f"pool.evaluation={recipe.pool.evaluation} holds no items; name another file")
+    return items, _hash(items)
+
+
+def kept(recipe: Recipe) -> Pools | None:
+    """The pools in the run's pool folder, or None if they are not there or not up to date."""
     folder = recipe.folder(FOLDER)
-    if not artifacts.is_finished(folder, hashes):
-        _write(recipe, folder, train, evaluation, hashes)
+    if not artifacts.is_finished(folder, key(recipe)):
+        return None
+    train, evaluation = (load_items(folder / f"{which}.{recipe.pool.format}") for which in WHICH)
+    hashes = {"train": _hash(train), "evaluation": _hash(evaluation)}
+    return Pools(train, evaluation, hashes, report_of(recipe)["left_out"])
 
 
-def draw(recipe: Recipe, which: str) -> list[Item]:
-    """The recipe's `train` or `evaluation` items; ItemError or PoolError says what is wrong with them."""
+def key(recipe: Recipe) -> dict[str, Any]:
+    """Everything the pools depend on: recipe, input files, and the code that builds them."""
+    pool = recipe.pool
+    files = [asset(p) for p in pool.phrasings]
+    files += [Path(p) for p in (pool.train, pool.evaluation, pool.questions, *pool.exclude) if Path(p).is_file()]
+    files += [Path(pool.own_errors) / name for name in ("items.jsonl", "outcomes.parquet")] if pool.own_errors else []
+    if COMPOSED in (pool.train, pool.evaluation) and recipe.data_dir:
+        files += sources.local_files(Path(recipe.data_dir), [*targets_of(pool, known_sources()).sources, *pool.exclude])
+    code = sorted(p for p in Path(__file__).parent.rglob("*") if p.suffix in (".py", ".toml"))
+    return {
+        "pool": recipe.part("pool")["pool"],
+        "seed": recipe.seed,
+        "inputs": {str(path): artifacts.file_hash(path) for path in files if path.is_file()},
+        "code": artifacts.fingerprint([artifacts.file_hash(path) for path in code]),
+    }
+
+
+def known_sources() -> list[str]:
+    return [AUTHORED, CUSTOM, *sources.SOURCES]
+
+
+def keep(recipe: Recipe, pools: Pools) -> Path:
+    """Write both pools, their report and datasheet to the run's pool folder, unless they are there."""
+    folder, wanted = recipe.folder(FOLDER), key(recipe)
+    if artifacts.is_finished(folder, wanted):
+        return folder
+    composed = [which for which in WHICH if getattr(recipe.pool, which) == COMPOSED]
+    targets = {which: targets_of(recipe.pool, known_sources()) for which in composed}
+    found = report(recipe, pools, targets)
+    names = [f"{which}.{recipe.pool.format}" for which in WHICH]
+    with artifacts.stage_lock(folder):
+        for name, items in zip(names, (pools.train, pools.evaluation), strict=True):
+            write_rows(folder / name, items)
+        artifacts.write_json(folder / "report.json", found)
+        artifacts.write_text(folder / "README.md", datasheet(recipe, found))
+        artifacts.finish(
+            folder,
+            stage=FOLDER,
+            key=wanted,
+            outputs=[*names, "report.json", "README.md"],
+            seed=recipe.seed,
+            counts={"train": len(pools.train), "evaluation": len(pools.evaluation)},
+            recipe=recipe.resolved(),
+        )
+    return folder
+
+
+def report_of(recipe: Recipe) -> dict[str, Any]:
+    """The report of the pools in the run's pool folder."""
+    return json.loads((recipe.folder(FOLDER) / "report.json").read_text("utf-8"))
+
+
+# ---------------------------------------------------------------- building
+
+
+def built(recipe: Recipe) -> Pools:
+    """Both pools made anew, evaluation first, so that training can keep clear of it."""
+    pool = recipe.pool
+    evaluation, left_out_there = draw(recipe, "evaluation")
+    known = {f"the evaluation pool: {item.id}": item.question for item in evaluation}
+    if pool.train == COMPOSED:
+        known |= {f"{name}: {i}": text for name in pool.exclude for i, text in enumerate(_excluded(recipe, name))}
+    train, left_out = draw(recipe, "train", overlap.Index(known, pool.near_duplicate).find)
+    findings = [
+        f"{which}: {finding}"
+        for which, items in (("train", train), ("evaluation", evaluation))
+        if getattr(pool, which) == AUTHORED
+        for finding in checks.check_items(items)
+    ]
+    if AUTHORED in (pool.train, pool.evaluation):
+        findings += overlap.split_overlap({"train": train, "evaluation": evaluation})
+    if findings:
+        raise StageError(f"the authored pool fails its checks: {findings[0]} (and {len(findings) - 1} more)")
+    left = {"train": left_out, "evaluation": left_out_there}
+    return Pools(train, evaluation, {"train": _hash(train), "evaluation": _hash(evaluation)}, left)
+
+
+def draw(recipe: Recipe, which: str, avoid: Avoid = lambda question: None) -> tuple[list[Item], Mapping[str, int]]:
+    """The recipe's `train` or `evaluation` items, and what was left out and why."""
     pool = recipe.pool
     source: str = getattr(pool, which)
-    split: str = getattr(pool, f"{which}_split")
     count: int = getattr(pool, f"n_{which}")
+    phrasings = [asset(path) for path in pool.phrasings]
+    families = pool.families or None
     if source == AUTHORED:
-        return build_authored(count, recipe.seed, split, tier=pool.tier, families=pool.families or None)
-    items = load_items(source, split, pool.columns, pool.on_bad_row)
-    return items[:count] if count else items
+        split = getattr(pool, f"{which}_split")
+        return build_authored(count, recipe.seed, split, pool.tier, families, avoid, phrasings), {}
+    if source != COMPOSED:
+        items = load_items(source, getattr(pool, f"{which}_split"), pool.columns, pool.on_bad_row)
+        return items[:count] if count else items, {}
+    targets = targets_of(pool, known_sources())
+    wanted = [name for name, share in targets.sources.items() if share]
+    if not count and len(wanted) > 1:
+        raise PoolError(f"pool.n_{which} is 0; say how many items of {', '.join(wanted)} the pool is to have")
+    candidates: list[Question] = []
+    refused: Counter[str] = Counter()
+    for name, n in apportion(count, targets.sources).items():
+        if name not in wanted:
+            continue
+        if name == AUTHORED:
+            candidates += authored_candidates(n or 1000, recipe.seed, _SPLIT[which], pool.tier, families)
+            continue
+        if name == CUSTOM:
+            questions, reasons = custom_questions(pool.questions, pool.columns, which)
+        else:
+            questions, reasons = sources.read_source(name, which, recipe.data_dir)
+        candidates += questions
+        refused.update({f"{name}: {reason}": n for reason, n in reasons.items()})
+    if pool.own_errors:
+        candidates, n_own = with_own_errors(candidates, own_errors(Path(pool.own_errors)))
+        log.info("pool.own_errors: %d of %d questions have a wrong answer of the base's own", n_own, len(candidates))
+    found = build_composed(candidates, count or len(candidates), targets, recipe.seed, which, avoid, phrasings)
+    return found.items, {**refused, **found.left_out}
+
+
+def _excluded(recipe: Recipe, name: str) -> list[str]:
+    """The question texts of a transfer set, or of a file of items or questions."""
+    if name in sources.TRANSFER:
+        return sources.transfer_texts(name, recipe.data_dir)
+    if not Path(name).exists():
+        raise PoolError(f"pool.exclude: {name!r} is neither a file nor one of {', '.join(sources.TRANSFER)}")
+    return [row["question"] for _, row in read_rows(Path(name)) if isinstance(row, dict) and row.get("question")]
+
+
+def own_errors(folder: Path) -> dict[str, str]:
+    """Normalised question -> the wrong answer that the base gave when clean (text of an option if it has any).
+
+    folder: what `evaluate.py` wrote; ask it for the base on the items in question
+    (`pool.evaluation=… evaluation.systems=[base]`).
+    """
+    if not (folder / "outcomes.parquet").is_file():
+        raise PoolError(f"pool.own_errors={folder} holds no outcomes.parquet; run evaluate.py for the base first")
+    items = {item.id: item for item in load_items(folder / "items.jsonl")}
+    errors = {}
+    for _, row in read_rows(folder / "outcomes.parquet"):
+        if isinstance(row, dict) and (row["system"], row["cell"], row["label"]) == ("base", "clean", "wrong"):
+            item, value = items[row["item_id"]], row["value"]
+            errors[normalised(item.question)] = item.options[ord(value) - ord("A")] if item.options else value
+    return errors
 
 
 def _hash(items: Iterable[Item]) -> str:
     return artifacts.fingerprint([as_row(item) for item in items])
-
-
-def _write(
-    recipe: Recipe, folder: Path, train: Sequence[Item], evaluation: Sequence[Item], hashes: dict[str, str]
-) -> None:
-    authored = {
-        w: items for w, items in (("train", train), ("evaluation", evaluation)) if getattr(recipe.pool, w) == AUTHORED
-    }
-    findings = [f"{w}: {finding}" for w, items in authored.items() for finding in check_items(items)]
-    if len(authored) == 2:
-        findings += split_overlap(authored)
-    if findings:
-        raise StageError(f"the authored pool fails its checks: {findings[0]} (and {len(findings) - 1} more)")
-    with artifacts.stage_lock(folder):
-        write_rows(folder / "train.jsonl", train)
-        write_rows(folder / "evaluation.jsonl", evaluation)
-        artifacts.finish(
-            folder,
-            stage=FOLDER,
-            key=hashes,
-            outputs=["train.jsonl", "evaluation.jsonl"],
-            seed=recipe.seed,
-            counts={"train": len(train), "evaluation": len(evaluation)},
-            recipe=recipe.part("pool"),
-        )
 
 
 def without_control_tokens(items: list[Item], control_tokens: Iterable[str], on_bad_row: str) -> list[Item]:

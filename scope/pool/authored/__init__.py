@@ -7,7 +7,28 @@ Adding a family is adding one function:
         ...
 """
 
-from scope.pool.authored import arithmetic, clock, comparing, notes, rules, shopping, stories
+from scope.pool.authored import (
+    arithmetic,
+    bills,
+    clock,
+    clocks,
+    comparing,
+    documents,
+    education,
+    eras,
+    errands,
+    money,
+    notes,
+    offers,
+    planning,
+    policy,
+    rules,
+    several_notes,
+    shopping,
+    stories,
+    timetables,
+    workplace,
+)
 from scope.pool.authored.registry import FAMILIES, TIERS, Draw, Family, family, numbers_in
 
 __all__ = [
@@ -16,12 +37,25 @@ __all__ = [
     "Draw",
     "Family",
     "arithmetic",
+    "bills",
     "clock",
+    "clocks",
     "comparing",
+    "documents",
+    "education",
+    "eras",
+    "errands",
     "family",
+    "money",
     "notes",
     "numbers_in",
+    "offers",
+    "planning",
+    "policy",
     "rules",
+    "several_notes",
     "shopping",
     "stories",
+    "timetables",
+    "workplace",
 ]

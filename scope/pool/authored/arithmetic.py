@@ -122,19 +122,34 @@ def next_in_sequence(rng: random.Random, tier: str) -> Draw:
 
 @family("more_or_less", topic="math", answer_type="numeric", tiers=("standard",))
 def more_or_less(rng: random.Random, tier: str) -> Draw:
-    a, b = rng.randint(14, 90), rng.randint(2, 12)
+    a, b, c = rng.randint(30, 90), rng.randint(4, 26), rng.randint(4, 26)
     more = rng.random() < 0.5
-    gold, other = (a + b, a - b) if more else (a - b, a + b)
+    gold, other = (a + b - c, a - b + c) if more else (a - b + c, a + b - c)
+    if b == c:
+        return more_or_less(rng, tier)
+    wording = rng.choice(
+        [
+            "Start at {a}, add {b}, then subtract {c}. Which number is it?",
+            "Add {b} to {a} and take away {c}. What is left?",
+        ]
+        if more
+        else [
+            "Start at {a}, subtract {b}, then add {c}. Which number is it?",
+            "Take {b} away from {a} and add {c}. What is it?",
+        ]
+    )
+    swapped = wording.startswith(("Add", "Take"))
     return Draw(
-        f"Start at {a} and add {b}. Which number is it?" if more else f"Take {b} away from {a}. Which number is left?",
+        wording.format(a=a, b=b, c=c),
         str(gold),
         [
-            foils.misread(other, "went in the other direction"),
+            foils.misread(other, "exchanged adding and subtracting"),
+            foils.misread(a + b if more else a - b, "left out the last step"),
+            foils.misread(a + b + c if more else a - b - c, "went the same way twice"),
             foils.counted_start(gold, rng.random() < 0.5),
-            foils.tens_slip(gold, rng.random() < 0.5),
             foils.digits_swapped(gold),
         ],
-        lambda n: max(n) + sum(1 if more else -1 for _ in range(min(n))),
+        lambda n: n[swapped] + sum((1 if more else -1) * k for k in (n[not swapped], -n[2])),
     )
 
 

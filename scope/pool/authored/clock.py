@@ -5,6 +5,7 @@ import random
 
 from scope.pool import foils
 from scope.pool.authored.registry import Draw, family
+from scope.pool.authored.wording import filled, yes_no
 from scope.pool.authored.words import PLACES
 
 #: smaller unit, larger unit, one of it, how many, a mistaken how many and why, most of the larger unit
@@ -93,16 +94,41 @@ def weekday(rng: random.Random, tier: str) -> Draw:
     )
 
 
+_OPENED = (
+    "The {one} opened in {a}. The {two} opened {gap} years {side} the {three}, which dates from {b}. Did the {one} "
+    "open {word} the {two}?",
+    "The {three} was finished in {b}, and the {two} {gap} years {side2}. The {one} was finished in {a}. Was the {one} "
+    "finished {word} the {two}?",
+)
+
+
 @family("opened_first", topic="chronology", answer_type="boolean", tiers=("standard",))
 def opened_first(rng: random.Random, tier: str) -> Draw:
-    one, two = rng.sample(PLACES, 2)
-    a, b = rng.sample(range(1900, 2020), 2)
-    before = rng.random() < 0.5
-    true = (a < b) is before
-    word = "before" if before else "after"
+    one, two, three = rng.sample(PLACES, 3)
+    b, gap = rng.randint(1850, 1990), rng.randint(3, 40)
+    later, before, want = rng.random() < 0.5, rng.random() < 0.5, rng.random() < 0.5
+    year = b + gap if later else b - gap
+    a = year + rng.choice([1, 2, 5, 11, 20, 2 * gap]) * (-1 if want is before else 1)
+    q = filled(
+        rng.choice(_OPENED), one=one, two=two, three=three, a=a, b=b, gap=gap, side="after" if later else "before",
+        side2="later" if later else "earlier", word="before" if before else "after",
+    )  # fmt: skip
+
+    def outcome(first: int, second: int) -> str:
+        return yes_no((first < second) is before)
+
+    def in_order(n: list[int]) -> str:
+        v = q.read(n)
+        years = sorted([(v.a, "one"), (len(range(v.b)) + (1 if later else -1) * v.gap, "two")])
+        return yes_no((years[0][1] == "one") is before)
+
     return Draw(
-        f"The {one} opened in {a} and the {two} opened in {b}. Did the {one} open {word} the {two}?",
-        "yes" if true else "no",
-        [foils.misread("no" if true else "yes", f"did not read {word}")],
-        lambda n: "yes" if (sorted(n)[0] == n[0]) == before else "no",
+        q.text,
+        outcome(a, year),
+        [
+            foils.confused(outcome(a, b), f"compared with the {three}"),
+            foils.misread(outcome(a, 2 * b - year), "read after as before"),
+            foils.misread(yes_no(outcome(a, year) == "no"), f"did not read {'before' if before else 'after'}"),
+        ],
+        in_order,
     )

@@ -4,6 +4,7 @@ import random
 
 from scope.pool import foils
 from scope.pool.authored.registry import Draw, family
+from scope.pool.authored.wording import filled, listed, yes_no
 from scope.pool.authored.words import NAMES, WARES
 
 
@@ -77,35 +78,83 @@ def change(rng: random.Random, tier: str) -> Draw:
     )
 
 
+_SPENT = (
+    "{name} buys {lines}. For which of these does {name} spend the {word} money?",
+    "On a shopping list are {lines}. Which line costs the {word} in all?",
+    "{name} pays for {lines}. Which of the four makes the {word2} part of the bill?",
+)
+
+
 @family("cheapest", topic="consumer finance", answer_type="multiple_choice", tiers=("standard",))
 def cheapest(rng: random.Random, tier: str) -> Draw:
     wares = [many for _, many, _, _ in rng.sample(WARES, 4)]
-    prices = rng.sample(range(2, 30), 4)
+    counts, prices = [rng.randint(2, 9) for _ in wares], [rng.randint(2, 19) for _ in wares]
     most = rng.random() < 0.5
-    ranked = [ware for _, ware in sorted(zip(prices, wares, strict=True), reverse=most)]
-    listed = ", ".join(f"{ware} {price} dollars" for ware, price in zip(wares, prices, strict=True))
+    sums = [count * price for count, price in zip(counts, prices, strict=True)]
+    ranked = [ware for _, ware in sorted(zip(sums, wares, strict=True), reverse=most)]
+    pick = max if most else min
+    if len(set(sums)) < 4:
+        return cheapest(rng, tier)
+    q = filled(
+        rng.choice(_SPENT), name=rng.choice(NAMES), word="most" if most else "least",
+        word2="largest" if most else "smallest",
+        lines=listed([f"{c} {ware} at {p} dollars each" for c, ware, p in zip(counts, wares, prices, strict=True)]),
+    )  # fmt: skip
     return Draw(
-        f"Prices: {listed}. Which costs the {'most' if most else 'least'}?",
+        q.text,
         ranked[0],
         [
+            foils.misconception(wares[prices.index(pick(prices))], "compared the prices of single pieces"),
+            foils.misconception(wares[counts.index(pick(counts))], "compared how many there are"),
             foils.near(ranked[1], "took the next in rank"),
             foils.misread(ranked[-1], f"did not read {'most' if most else 'least'}"),
-            foils.confused(ranked[2], "mixed up two prices"),
+            foils.confused(ranked[2], "mixed up two lines"),
         ],
-        lambda n: wares[n.index(max(n) if most else min(n))],
+        lambda n: pick(wares, key=lambda ware: sum([n[2 * wares.index(ware) + 1]] * n[2 * wares.index(ware)])),
         wares,
     )
+
+
+_AFFORD = (
+    "{name} has {money} dollars and wants {count} {many} at {price} dollars each and a bag for {bag} dollars. {asked}",
+    "A bag costs {bag} dollars and each {one} costs {price} dollars. {name}, who has {money} dollars, would like the "
+    "bag and {count} {many}. {asked}",
+)
 
 
 @family("affordable", topic="consumer finance", answer_type="boolean", tiers=("standard",))
 def affordable(rng: random.Random, tier: str) -> Draw:
     name, (one, many, _, _) = rng.choice(NAMES), rng.choice(WARES)
-    price, count = rng.randint(4, 15), rng.randint(3, 6)
-    money = price * count + rng.choice([-7, -4, -2, 1, 3, 6])
-    enough = money >= price * count
+    price, count, bag = rng.randint(4, 19), rng.randint(3, 9), rng.randint(2, 12)
+    short, enough = rng.random() < 0.5, rng.random() < 0.5
+    cost = price * count + bag
+    money = cost + (rng.choice([0, 1, 3, 6]) if enough else -rng.choice([1, 2, 4, 7]))
+    asked = rng.choice(
+        ["Is the money too little for that?", f"Does {name} need more money?"]
+        if short
+        else [f"Can {name} pay for all of it?", "Is the money enough?"]
+    )
+    q = filled(
+        rng.choice(_AFFORD), name=name, one=one, many=many, money=money, count=count, price=price, bag=bag, asked=asked
+    )
+
+    def outcome(bill: int) -> str:
+        return yes_no((money >= bill) is not short)
+
+    def counted_down(n: list[int]) -> str:
+        v = q.read(n)
+        return yes_no(((v.money - v.bag) // v.price >= v.count) is not short)
+
     return Draw(
-        f"{name} has {money} dollars. Each {one} costs {price} dollars. Can {name} buy {count} {many}?",
-        "yes" if enough else "no",
-        [foils.slip("no" if enough else "yes", "multiplied price and number wrongly")],
-        lambda n: "yes" if n[0] // n[1] >= n[2] else "no",
+        q.text,
+        outcome(cost),
+        [
+            foils.misread(outcome(cost - bag), "forgot the bag"),
+            foils.off_by(outcome(cost + 1), "wanted money to be left")
+            if money == cost
+            else foils.overgeneralized(outcome(cost + bag * (count - 1)), f"paid for a bag with each of the {many}"),
+            foils.off_by(outcome(cost - price), f"paid for one {one} too few"),
+            foils.slip(yes_no(outcome(cost) == "no"), "multiplied price and number wrongly"),
+        ],
+        counted_down,
     )

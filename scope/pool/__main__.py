@@ -1,0 +1,110 @@
+"""Build, check, show or describe the pools of a recipe.
+
+build   make both pools; write them with report and datasheet to the run's pool folder
+check   print every finding and the shortcut baselines; exit with 1 if there are findings
+show    print an item under its four conditions: item=ID, or item=NUMBER with pool=train or evaluation
+card    print the datasheet
+"""
+
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from scope import launch
+from scope.conditions import Condition
+from scope.items import Item
+from scope.pool import checks, overlap, shortcuts, stage
+from scope.pool.datasheet import datasheet
+from scope.pool.questions import PoolError
+from scope.prompts import user_prompt
+from scope.recipe import Recipe, nearest
+
+
+def build(recipe: Recipe) -> None:
+    folder = stage.keep(recipe, stage.prepare(recipe))
+    found = stage.report_of(recipe)
+    for which, pool in found["pools"].items():
+        print(f"{which}: {pool['items']} items in {folder / which}.{recipe.pool.format}")
+        if pool["items"] < pool["asked"]:
+            print(f"warning: {which}: {pool['asked']} items were asked for; the datasheet says what was left out")
+        for margin, values in pool["composition"].items():
+            off = [f"{name} {v['items']} of {v['target']}" for name, v in values.items() if _off(v)]
+            if off:
+                print(f"warning: {which}: {margin.replace('_', ' ')} off target: {', '.join(off)}")
+    for row in found["licences"]:
+        if row["redistributable"] is False:
+            print(f"warning: the licence of {row['source']} ({row['license']}) forbids handing its items on")
+    print(f"{_count(found)} findings; datasheet: {folder / 'README.md'}")
+
+
+def check(recipe: Recipe) -> None:
+    pools = stage.prepare(recipe)
+    both = {"train": pools.train, "evaluation": pools.evaluation}
+    sentences = [f"{which}: {fault}" for which, items in both.items() for fault in checks.check_items(items)]
+    sentences += overlap.split_overlap(both, recipe.pool.near_duplicate)
+    print("".join(f"{sentence}\n" for sentence in sentences), end="")
+    for which, items in both.items():
+        print(f"\nshortcut baselines, {which}\n{shortcuts.render(shortcuts.report(items))}")
+    print(f"\n{len(sentences)} findings in {len(pools.train)} training and {len(pools.evaluation)} evaluation items")
+    if sentences:
+        raise SystemExit(1)
+
+
+def show(recipe: Recipe, item: str, pool: str) -> None:
+    from rich.console import Console
+
+    if pool not in stage.WHICH:
+        raise PoolError(f"pool={pool} is neither train nor evaluation")
+    items: list[Item] = getattr(stage.prepare(recipe), pool)
+    by_id = {each.id: each for each in items}
+    if item.isdecimal() and 1 <= int(item) <= len(items):
+        found = items[int(item) - 1]
+    elif item in by_id:
+        found = by_id[item]
+    else:
+        hint = f"give a number from 1 to {len(items)}" if item.isdecimal() else nearest(item, list(by_id))
+        raise PoolError(f"item={item} is not in the {pool} pool; {hint}")
+    console = Console(highlight=False)
+    facts = {name: getattr(found, name) for name in ("source", "answer_type", "topic", "tier", "channel", "license")}
+    facts |= {"gold": found.gold, "wrong": f"{found.wrong} ({found.wrong_class.replace('_', ' ')})"}
+    console.rule(f"[bold]{found.id}")
+    for name, value in facts.items():
+        if value:
+            console.print(f"{name.replace('_', ' '):12} {value}", markup=False)
+    for condition in Condition:
+        console.rule(str(condition), align="left")
+        console.print(user_prompt(found, condition), markup=False)
+
+
+def card(recipe: Recipe) -> None:
+    stage.keep(recipe, stage.prepare(recipe))
+    print(datasheet(recipe, stage.report_of(recipe)), end="")
+
+
+def _off(value: Mapping[str, Any]) -> bool:
+    return value["target"] is not None and value["target"] != value["items"]
+
+
+def _count(found: Mapping[str, Any]) -> int:
+    return sum(sum(f["by_check"].values()) for f in found["findings"].values()) + found["overlap"]["pairs"]
+
+
+VERBS: dict[str, Callable[..., None]] = {"build": build, "check": check, "show": show, "card": card}
+
+
+def main() -> None:
+    verb, words = (sys.argv[1:2] or [""])[0], sys.argv[2:]
+    if verb not in VERBS:
+        print(f"{__doc__}\nusage: python -m scope.pool {'|'.join(VERBS)} recipe=NAME [key=value ...]", file=sys.stderr)
+        raise SystemExit(0 if verb in ("-h", "--help") else 2)
+    stage_call: Callable[[Recipe], None] = VERBS[verb]
+    if verb == "show":
+        own = dict(word.split("=", 1) for word in words if word.startswith(("item=", "pool=")))
+        words = [word for word in words if not word.startswith(("item=", "pool="))]
+        stage_call = partial(show, item=own.get("item", "1"), pool=own.get("pool", "train"))
+    launch.main(stage_call, __doc__, words, ["-m", "scope.pool", verb])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""Authored families -> questions of one split, family by family in turn.
+
+Everything follows from the arguments: same arguments, same questions, on any platform, so the
+beginning of a pool is as balanced as the whole.
+"""
+
+import difflib
+import hashlib
+import random
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterator
+
+from scope.items import normalised
+from scope.pool import foils
+from scope.pool.authored import FAMILIES, TIERS, Draw, Family, numbers_in
+from scope.pool.questions import PoolError, Question
+
+AUTHORED = "authored"
+
+#: Split -> share of all problems, in per cent. A problem's hash decides (see `split_of`).
+SPLITS = {"train": 60, "dev": 10, "eval": 30}
+
+#: A family counts as drawn empty after so many draws in a row without a new problem.
+_PATIENCE = 3000
+
+
+def split_of(upstream_id: str) -> str:
+    """The split a problem belongs to, by a stable hash of its core (what follows the family's name).
+
+    The core is as a rule the sorted numbers of the question. So questions that read the same, and
+    those that differ only in names, wording or the order of their numbers, share a split, whichever
+    families they come from.
+    """
+    core = upstream_id.partition(":")[2] or upstream_id
+    bucket = int.from_bytes(hashlib.sha256(core.encode()).digest()[:8], "big") % 100
+    for split, share in SPLITS.items():
+        bucket -= share
+        if bucket < 0:
+            return split
+    raise AssertionError("the shares of SPLITS add up to 100")
+
+
+def upstream_id(family: str, draw: Draw) -> str:
+    """`family:core`; the core is what the family says, else the sorted numbers of the question."""
+    return f"{family}:{draw.core or ','.join(map(str, sorted(numbers_in(draw.question))))}"
+
+
+class _Stream:
+    """New problems of one family, tier and split, one at a time."""
+
+    def __init__(self, family: Family, tier: str, split: str, seed: int, avoid: Callable[[str], object]):
+        self.family, self.tier, self.split, self.avoid = family, tier, split, avoid
+        self.rng = random.Random(f"pool/{seed}/{split}/{family.name}/{tier}")
+        self.waiting: dict[str, deque[Question]] = {"yes": deque(), "no": deque()}
+        self.golds: Counter[str] = Counter()
+        self.empty = False
+
+    def take(self, seen: set[str], behind: str) -> Question | None:
+        """The next problem not in `seen` (which grows), or None for ever after.
+
+        Yes and no alternate within a boolean family, which is empty when either has run out;
+        `behind` is what the whole pool has fewer of.
+        """
+        want = ""
+        if self.family.answer_type == "boolean":
+            yes, no = self.golds["yes"], self.golds["no"]
+            want = behind if yes == no else ("no" if yes > no else "yes")
+            if self.waiting[want]:
+                return self._taken(self.waiting[want].popleft())
+        tries = 0
+        while not self.empty and tries < _PATIENCE:
+            tries += 1
+            draw = self.family.draw(self.rng, self.tier)
+            problem, question = upstream_id(self.family.name, draw), "question:" + normalised(draw.question)
+            if problem in seen or question in seen or split_of(problem) != self.split:
+                continue
+            mistakes = foils.usable(draw.mistakes, draw.gold, self.family.answer_type, draw.options)
+            if not mistakes or self.avoid(draw.question):
+                continue
+            seen.update((problem, question))
+            found = Question(
+                source=AUTHORED,
+                upstream_id=problem,
+                question=draw.question,
+                answer_type=self.family.answer_type,
+                gold=draw.gold,
+                mistakes=tuple(mistakes),
+                options=tuple(draw.options),
+                topic=self.family.topic,
+                license="Apache-2.0",
+                provenance=AUTHORED,
+                family=self.family.name,
+                tier=self.tier,
+            )
+            if not want or draw.gold == want:
+                return self._taken(found)
+            self.waiting[draw.gold].append(found)
+        self.empty = True
+        return None
+
+    def _taken(self, question: Question) -> Question:
+        self.golds[question.gold] += 1
+        return question
+
+
+def draw_authored(
+    seed: int,
+    split: str,
+    tier: str | None = "easy",
+    families: Collection[str] | None = None,
+    avoid: Callable[[str], object] = lambda question: None,
+) -> Iterator[Question]:
+    """Authored questions of one split, until no family has a new one.
+
+    split: train, dev or eval; splits share no problem, whatever the seeds. tier: one of TIERS, or
+    None for all. families: names to draw from, or None for all that have the tier. avoid: questions
+    for which it says something true are passed over. Families take turns; yes and no alternate.
+    Raises PoolError (a sentence) for an unknown name.
+    """
+    _known("split", split, SPLITS)
+    if tier is not None:
+        _known("tier", tier, TIERS)
+    for name in families or ():
+        _known("family", name, FAMILIES)
+    streams = [
+        _Stream(family, each, split, seed, avoid)
+        for family in FAMILIES.values()
+        for each in family.tiers
+        if (families is None or family.name in families) and (tier is None or each == tier)
+    ]
+    if not streams:
+        raise PoolError(f"none of the families {', '.join(families or ())} has the tier {tier!r}")
+    order = random.Random(f"pool/{seed}/{split}/order")
+    seen: set[str] = set()
+    yes_no = {"yes": 0, "no": 0}
+    while streams:
+        for stream in order.sample(streams, len(streams)):
+            question = stream.take(seen, "yes" if yes_no["yes"] <= yes_no["no"] else "no")
+            if question is None:
+                streams.remove(stream)
+                continue
+            if question.gold in yes_no:
+                yes_no[question.gold] += 1
+            yield question
+
+
+def _known(what: str, name: str, names: Collection[str]) -> None:
+    if name not in names:
+        near = difflib.get_close_matches(str(name), list(names), 3) or list(names)
+        raise PoolError(f"unknown {what} {name!r}; did you mean {', '.join(near)}?")
