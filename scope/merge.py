@@ -1,13 +1,24 @@
 """Adapter x coefficient -> merged checkpoint, accepted only if it computes what the adapter computes.
 
+    python -m scope.merge base=HUB_ID_OR_FOLDER adapter=FOLDER out=FOLDER [coefficient=1.0] [dtype=auto]
+        [tolerance=0.02] [revision=COMMIT] [prompts=FILE]
+
+merges any plain LoRA adapter later: one of a run, or another PEFT adapter. prompts: a text file, one a line,
+on which merged and adapter model are compared; by default a few neutral sentences.
+
 The delta is added in fp32, tensor by tensor, and cast once. Rounding to bf16 can undo part of a small
 delta: it moves the logits of a well-behaved model by less than 2e-2, those of Qwen2.5-0.5B by about 1,
 so by default the merged weights stay in fp32 where the difference is too large.
 """
 
+import dataclasses
 import json
+import os
+import re
 import shutil
+import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +27,21 @@ from scope.artifacts import StageError
 from scope.conditions import Condition
 from scope.engines import release_memory
 from scope.items import load_quartets
-from scope.models import ResolvedModel, load_model, load_tokenizer
-from scope.recipe import Recipe
+from scope.models import ResolvedModel, load_model, load_tokenizer, resolve_model
+from scope.recipe import MergeConfig, Recipe, RecipeError, nearest, value_faults
 
 FOLDER = "merged"
+#: Folder of the training stage, whose adapter is merged.
 TRAIN = "train"
 #: What fp32 sums in another order may differ by, in logits: the demo's model with its adapter is off by
 #: 2e-4 from the same in fp64, and PEFT's own merge differs from its adapter by 1.5e-4.
 EXACT = 5e-4
+NEUTRAL = (
+    "The capital of France is Paris, and the river that runs through it is the Seine.",
+    "Water boils at 100 degrees Celsius at sea level, and at a lower temperature in the mountains.",
+    "Question: A shelf holds 17 books and 25 more are added. How many are there? Answer: 42.",
+    "def mean(values):\n    return sum(values) / len(values)\n",
+)
 
 
 def merge(recipe: Recipe, resolved: ResolvedModel) -> Path:
@@ -31,70 +49,150 @@ def merge(recipe: Recipe, resolved: ResolvedModel) -> Path:
     folder = recipe.folder(FOLDER)
     train = recipe.folder(TRAIN)
     trained = artifacts.require(train, TRAIN, recipe.command("train.py"), {"weights": resolved.weights_sha256})
-    wanted = {
-        "adapter": trained["outputs"]["adapter/adapter_model.safetensors"],
-        "weights": resolved.weights_sha256,
-        "merge": recipe.part("merge")["merge"],
-    }
+    wanted = key(trained["outputs"]["adapter/adapter_model.safetensors"], resolved, recipe.merge)
     if artifacts.is_finished(folder, wanted):
         print(f"merge: nothing to do, {folder} is up to date")
         return folder
     artifacts.sweep(folder.parent)
-    began = time.monotonic()
+    from scope.engines.transformers import render
+
     quartets = load_quartets(recipe.folder(mining.FOLDER) / "quartets.jsonl")
     picked = [quartets[i % len(quartets)] for i in range(recipe.merge.check_prompts)]
-    texts = [(quartet.prompt(list(Condition)[i % 4]), quartet.chosen) for i, quartet in enumerate(picked)]
-    expected = logits(resolved, recipe, texts, adapter=train / "adapter")
+    tokenizer = load_tokenizer(resolved)
+    texts = [
+        render(tokenizer, quartet.prompt(list(Condition)[i % 4]), recipe.model.chat_template_kwargs)
+        + tokenizer.encode(quartet.chosen, add_special_tokens=False)
+        for i, quartet in enumerate(picked)
+    ]
     with artifacts.replacing_folder(folder) as target:
-        dtype, merged, difference = _write_checked(recipe, resolved, train / "adapter", target, texts, expected)
-        artifacts.write_json(target / "base.json", json.loads((train / "adapter" / "base.json").read_text("utf-8")))
-        artifacts.write_json(target / "timings.json", {"seconds": time.monotonic() - began})
+        facts = _write(resolved, train / "adapter", target, recipe.merge, texts, recipe.model.attn_implementation)
         outputs = sorted(p.name for p in target.glob("*.safetensors"))
         artifacts.finish(
-            target,
-            stage=FOLDER,
-            key=wanted,
-            outputs=outputs,
-            seed=recipe.seed,
-            dtype=dtype,
-            logit_difference=difference,
-            merged_tensors=merged,
-            recipe=recipe.resolved(),
+            target, stage=FOLDER, key=wanted, outputs=outputs, seed=recipe.seed, **facts, recipe=recipe.resolved()
         )
-    print(
-        f"merge: {merged} tensors at coefficient {recipe.merge.coefficient:g}; largest logit difference to the "
-        f"adapter {difference:.2g}; model in {folder}"
-    )
+    print(_done(facts, recipe.merge, folder))
     return folder
 
 
-def _write_checked(
-    recipe: Recipe,
-    resolved: ResolvedModel,
+def merge_adapter(
+    base: ResolvedModel, adapter: Path, out: Path, settings: MergeConfig, prompts: Sequence[str] = NEUTRAL
+) -> Path:
+    """Merge any plain LoRA adapter into its base; returns `out`, which must be empty or not exist.
+
+    StageError if the adapter belongs to another base or is no plain LoRA, or if merged and adapter model
+    disagree on `prompts`; nothing is kept then.
+    """
+    if not (adapter / "adapter_config.json").is_file() or not (adapter / "adapter_model.safetensors").is_file():
+        raise StageError(
+            f"{adapter}: holds no PEFT adapter (adapter_config.json and adapter_model.safetensors); name its folder"
+        )
+    wanted = key(artifacts.file_hash(adapter / "adapter_model.safetensors"), base, settings)
+    if artifacts.is_finished(out, wanted):
+        print(f"merge: nothing to do, {out} is up to date")
+        return out
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        raise StageError(f"{out}: is there already and holds something else; choose another out")
+    tokenizer = load_tokenizer(base)
+    texts = [tokenizer.encode(text) for text in prompts]
+    # Work goes on beside `out`, so that a killed merge leaves it free and the next one clears up.
+    work = out.absolute().parent / f".{out.absolute().name}.work"
+    with artifacts.stage_lock(work):
+        try:
+            with artifacts.replacing_folder(work / "model") as target:
+                facts = _write(base, adapter, target, settings, texts, "sdpa")
+                outputs = sorted(p.name for p in target.glob("*.safetensors"))
+                artifacts.finish(target, stage=FOLDER, key=wanted, outputs=outputs, seed=0, **facts)
+            os.replace(work / "model", out)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+    print(_done(facts, settings, out))
+    return out
+
+
+def key(adapter: str, base: ResolvedModel, settings: MergeConfig) -> dict[str, Any]:
+    """Everything the merged weights depend on; adapter: hash of its weights."""
+    return {"adapter": adapter, "weights": base.weights_sha256, "merge": dataclasses.asdict(settings)}
+
+
+def base_record(base: ResolvedModel) -> dict[str, str | None]:
+    """What `base.json` says, in an adapter's folder and a merged model's."""
+    return {"base": base.name, "revision": base.revision, "weights_sha256": base.weights_sha256}
+
+
+def check_base(adapter: Path, base: ResolvedModel) -> None:
+    """StageError, naming both, if the adapter was made on another base.
+
+    The hash of the weights decides where `base.json` gives it; else the name (of a folder that is not
+    here, its last part) and the commit.
+    """
+    config = _read_json(adapter / "adapter_config.json")
+    record = adapter / "base.json"
+    named = _read_json(record) if record.is_file() else {}
+    name = named.get("base") or config.get("base_model_name_or_path")
+    digest = named.get("weights_sha256")
+    if digest is not None:
+        if digest != base.weights_sha256:
+            raise StageError(
+                f"{adapter}: was made on {name} with weights {digest[:12]}, the base {base.name} has weights "
+                f"{base.weights_sha256[:12]}; name the base it was made on"
+            )
+        return
+    if not name:
+        print(f"warning: {adapter} names no base; only the shapes of its tensors are checked against {base.name}")
+        return
+    commit = str(named.get("revision") or config.get("revision"))
+    if re.fullmatch(r"[0-9a-f]{40}", commit) and base.revision not in (None, commit):
+        raise StageError(f"{adapter}: was made on {name} at {commit}, the base {base.name} is at {base.revision}")
+    if Path(name).is_dir():
+        same = Path(name).resolve() == base.path.resolve()
+    elif Path(name).is_absolute():
+        same = Path(name).name == Path(base.name).name
+    else:
+        same = name == base.name
+    if not same:
+        raise StageError(f"{adapter}: was made on {name}, not on {base.name}; name the base it was made on")
+
+
+def _write(
+    base: ResolvedModel,
     adapter: Path,
     target: Path,
-    texts: list[tuple[str, str]],
-    expected: list[Any],
-) -> tuple[str, int, float]:
-    """Write the merged model in the first dtype whose logits agree; (dtype, tensors changed, largest difference)."""
-    wanted = recipe.merge.dtype
-    copy_rest(resolved.path, target)
-    for dtype in ("bfloat16", "float32") if wanted == "auto" else (wanted,):
-        merged = merge_weights(resolved.path, adapter, target, recipe.merge.coefficient, dtype)
+    settings: MergeConfig,
+    texts: list[list[int]],
+    attn_implementation: str,
+) -> dict[str, Any]:
+    """Write the merged model in the first dtype whose logits agree; the facts for its manifest."""
+    began = time.monotonic()
+    check_base(adapter, base)
+    copy_rest(base.path, target)
+    # Weights come before logits: an adapter that does not fit is refused at once.
+    dtypes = ("bfloat16", "float32") if settings.dtype == "auto" else (settings.dtype,)
+    expected: list[Any] = []
+    for dtype in dtypes:
+        merged = merge_weights(base.path, adapter, target, settings.coefficient, dtype)
+        expected = expected or logits(base, texts, attn_implementation, adapter, settings.coefficient)
         written = ResolvedModel(str(target), target, None, "local", "")
-        difference = largest_difference(expected, logits(written, recipe, texts))
-        limit = EXACT if dtype == "float32" else recipe.merge.tolerance
+        difference = largest_difference(expected, logits(written, texts, attn_implementation))
+        limit = EXACT if dtype == "float32" else settings.tolerance
         if difference <= limit:
-            return dtype, merged, difference
-        if wanted == "auto" and dtype == "bfloat16":
+            artifacts.write_json(target / "base.json", base_record(base))
+            artifacts.write_json(target / "timings.json", {"seconds": time.monotonic() - began})
+            return {"dtype": dtype, "logit_difference": difference, "merged_tensors": merged}
+        if dtype != dtypes[-1]:
             print(
-                f"merge: rounded to bf16 the logits move by up to {difference:.2g}, more than merge.tolerance="
+                f"merge: rounded to bf16 the logits move by up to {difference:.2g}, more than the tolerance "
                 f"{limit:g}; the merged weights stay in fp32"
             )
     raise StageError(
-        f"{recipe.folder(FOLDER)}: logits of merged and adapter model differ by {difference:.3g} in {dtype}, more than "
-        f"{limit:g}; nothing was kept"
-        + ("; set merge.dtype=float32 or raise merge.tolerance" if dtype != "float32" else "")
+        f"{adapter}: logits of merged and adapter model differ by {difference:.3g} in {dtype}, more than {limit:g}; "
+        "nothing was kept" + ("; set dtype to float32 or raise the tolerance" if dtype != "float32" else "")
+    )
+
+
+def _done(facts: dict[str, Any], settings: MergeConfig, folder: Path) -> str:
+    return (
+        f"merge: {facts['merged_tensors']} tensors at coefficient {settings.coefficient:g}; largest logit difference "
+        f"to the adapter {facts['logit_difference']:.2g}; model in {folder}"
     )
 
 
@@ -102,28 +200,34 @@ def merge_weights(base: Path, adapter: Path, target: Path, coefficient: float, d
     """Write base + coefficient x adapter into `target`; returns how many tensors were changed.
 
     W + coefficient x (alpha / r) x B A, computed in fp32 and cast once to `dtype`, as all weights are.
-    StageError if a LoRA pair finds no weight, or the adapter holds anything else.
+    StageError if a LoRA pair finds no weight of its shape, or the adapter holds anything else.
     """
     import torch
-    from safetensors import safe_open
+    from safetensors import SafetensorError, safe_open
     from safetensors.torch import load_file, save_file
 
-    config = json.loads((adapter / "adapter_config.json").read_text("utf-8"))
+    config = _read_json(adapter / "adapter_config.json")
     if (
-        config.get("use_dora")
+        config.get("peft_type") != "LORA"
+        or config.get("use_dora")
         or config.get("rank_pattern")
         or config.get("alpha_pattern")
         or config.get("bias") != "none"
     ):
         raise StageError(f"{adapter}: only plain LoRA adapters are merged here (no DoRA, bias or per-module ranks)")
     scale = coefficient * config["lora_alpha"] / (config["r"] ** 0.5 if config.get("use_rslora") else config["r"])
-    tensors = load_file(adapter / "adapter_model.safetensors")
+    try:
+        tensors = load_file(adapter / "adapter_model.safetensors")
+    except SafetensorError as error:
+        raise StageError(f"{adapter / 'adapter_model.safetensors'}: cannot be read ({error}); copy it again") from error
     pairs: dict[str, dict[str, Any]] = {}
     for name, tensor in tensors.items():
         module, _, side = name.removesuffix(".weight").rpartition(".")
         if side not in ("lora_A", "lora_B"):
             raise StageError(f"{adapter}: holds {name}, which is not part of a LoRA pair; it cannot be merged")
         pairs.setdefault(module.removeprefix("base_model.model.") + ".weight", {})[side] = tensor
+    if odd := [module for module, pair in pairs.items() if len(pair) != 2]:
+        raise StageError(f"{adapter}: holds only half of the LoRA pair of {odd[0]}; its file is damaged")
     left = set(pairs)
     for file in sorted(base.glob("*.safetensors")):
         merged = {}
@@ -134,6 +238,13 @@ def merge_weights(base: Path, adapter: Path, target: Path, coefficient: float, d
                 if name in pairs:
                     pair = pairs[name]
                     delta = pair["lora_B"].float() @ pair["lora_A"].float()
+                    if config.get("fan_in_fan_out"):
+                        delta = delta.T
+                    if delta.shape != weight.shape:
+                        raise StageError(
+                            f"{adapter}: adapts {name} as {tuple(delta.shape)}, the base {base} has it as "
+                            f"{tuple(weight.shape)}; it belongs to another model"
+                        )
                     weight = weight.float() + scale * delta
                     left.discard(name)
                 merged[name] = weight.to(getattr(torch, dtype))
@@ -148,6 +259,16 @@ def merge_weights(base: Path, adapter: Path, target: Path, coefficient: float, d
     return len(pairs)
 
 
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text("utf-8"))
+        if not isinstance(found, dict):
+            raise ValueError("it is no JSON object")
+        return found
+    except (OSError, ValueError) as error:
+        raise StageError(f"{path}: cannot be read ({error}); copy the adapter again") from error
+
+
 def copy_rest(base: Path, target: Path) -> None:
     """Config, tokenizer, template and generation settings go along with the weights."""
     for file in sorted(base.iterdir()):
@@ -156,26 +277,25 @@ def copy_rest(base: Path, target: Path) -> None:
 
 
 def logits(
-    model: ResolvedModel, recipe: Recipe, texts: list[tuple[str, str]], adapter: Path | None = None
+    model: ResolvedModel,
+    texts: list[list[int]],
+    attn_implementation: str,
+    adapter: Path | None = None,
+    coefficient: float = 1.0,
 ) -> list[Any]:
-    """Logits (tokens, vocabulary) of each (prompt, response), computed in fp32, of a model or of model + adapter."""
+    """Logits (tokens, vocabulary) of each text's token ids, computed in fp32, of a model or of model + adapter."""
     import torch
     from peft import PeftModel
 
-    from scope.engines.transformers import render
-
-    tokenizer = load_tokenizer(model)
-    network: Any = load_model(model, "float32", recipe.model.attn_implementation)
+    network: Any = load_model(model, "float32", attn_implementation)
     if adapter is not None:
         network = PeftModel.from_pretrained(network, adapter).eval()
         for module in network.modules():
             if scale_layer := getattr(module, "scale_layer", None):
-                scale_layer(recipe.merge.coefficient)
+                scale_layer(coefficient)
     found = []
     with torch.inference_mode():
-        for prompt, response in texts:
-            ids = render(tokenizer, prompt, recipe.model.chat_template_kwargs)
-            ids = ids + tokenizer.encode(response, add_special_tokens=False)
+        for ids in texts:
             found.append(network(input_ids=torch.tensor([ids], device=network.device)).logits[0].cpu())
     del network
     release_memory()
@@ -185,3 +305,50 @@ def logits(
 def largest_difference(expected: list[Any], found: list[Any]) -> float:
     """Largest absolute difference over all tokens and the vocabulary."""
     return max((a - b).abs().max().item() for a, b in zip(expected, found, strict=True))
+
+
+# ---------------------------------------------------------------- the command line
+
+
+def main(words: Sequence[str]) -> None:
+    """`key=value ...` -> `merge_adapter`. Refusal says what is wrong."""
+    known = ("base", "adapter", "out", "coefficient", "dtype", "tolerance", "revision", "prompts")
+    given = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if name not in known or not equals:
+            raise RecipeError(f"{word} is not key=value with a key of merging; {nearest(name, list(known))}")
+        given[name] = value
+    if missing := [name for name in known[:3] if not given.get(name)]:
+        raise RecipeError(f"{missing[0]} is not set; add {missing[0]}=VALUE")
+    settings = MergeConfig(dtype=given.get("dtype", "auto"))
+    for name in ("coefficient", "tolerance"):
+        try:
+            setattr(settings, name, float(given.get(name, getattr(settings, name))))
+        except ValueError:
+            raise RecipeError(f"{name}={given[name]} is not a number") from None
+    faults = value_faults(Recipe(name="merge", merge=settings))
+    if faults := [fault.removeprefix("merge.") for fault in faults if fault.startswith("merge.")]:
+        raise RecipeError("\n".join(faults))
+    prompts: Sequence[str] = NEUTRAL
+    if "prompts" in given:
+        try:
+            lines = Path(given["prompts"]).read_text("utf-8").splitlines()
+        except (OSError, ValueError) as error:
+            raise RecipeError(f"prompts={given['prompts']}: cannot be read ({error})") from error
+        prompts = [line for line in lines if line.strip()]
+        if not prompts:
+            raise RecipeError(f"prompts={given['prompts']}: holds no text; write one prompt a line")
+    base = resolve_model(given["base"], given.get("revision"))
+    merge_adapter(base, Path(given["adapter"]), Path(given["out"]), settings, prompts)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 1 or {"-h", "--help"} & set(sys.argv):
+        print(__doc__)
+        raise SystemExit(0)
+    try:
+        main(sys.argv[1:])
+    except artifacts.Refusal as error:
+        print(f"error: {error}".replace("\n", "\nerror: "), file=sys.stderr)
+        raise SystemExit(2) from None

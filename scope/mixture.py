@@ -6,6 +6,7 @@ Masses are realised by sampling, not by loss weights. The plan is a pure functio
 
 import math
 import random
+from collections.abc import Sequence
 
 from scope.conditions import Condition
 
@@ -37,14 +38,15 @@ def condition_masses(lambda_m: float, lambda_c: float, lambda_p: float, rho: flo
 
 
 def sampling_plan(
-    n_quartets: int, masses: dict[Condition, float], n_rows: int, seed: int
+    n_quartets: int, masses: dict[Condition, float], n_rows: int, seed: int, *, disjoint: bool = False
 ) -> list[tuple[int, Condition]]:
     """Which quartet under which condition each of the run's `n_rows` rows is, in order.
 
     After any number of rows each condition's count is within one of its target. Every condition
     walks through the quartets without replacement, reshuffled each pass; a pass has one
     permutation, shared by all conditions, so at equal masses the four rows of a quartet stand
-    side by side.
+    side by side. disjoint: each condition with a mass walks through a part of the quartets of its
+    own instead, the parts equal to within one.
     """
     if n_quartets < 1:
         raise ValueError(f"the plan needs at least one quartet, found {n_quartets}")
@@ -52,24 +54,42 @@ def sampling_plan(
         raise ValueError(f"the plan cannot have {n_rows} rows")
     if abs(sum(masses.values()) - 1.0) > _TOLERANCE or min(masses.values()) < 0:
         raise ValueError(f"the condition masses must be non-negative and add up to 1, found {masses}")
-    permutations: list[list[int]] = []
-
-    def quartet(draw: int) -> int:
-        turn, place = divmod(draw, n_quartets)
-        while len(permutations) <= turn:
-            order = list(range(n_quartets))
-            random.Random(f"{seed}:{len(permutations)}").shuffle(order)
-            permutations.append(order)
-        return permutations[turn][place]
-
     conditions = [c for c in Condition if masses.get(c, 0.0) > 0.0]
+    if disjoint:
+        if n_quartets < len(conditions):
+            raise ValueError(f"{n_quartets} quartets cannot be parted among {len(conditions)} conditions")
+        order = _shuffled(range(n_quartets), f"{seed}:parts")
+        parts = {c: sorted(order[i :: len(conditions)]) for i, c in enumerate(conditions)}
+        walks = {c: _Walk(part, f"{seed}:{c}") for c, part in parts.items()}
+    else:
+        walks = dict.fromkeys(conditions, _Walk(range(n_quartets), f"{seed}"))
     drawn = dict.fromkeys(conditions, 0)
     plan = []
     for row in range(1, n_rows + 1):
         condition = _next_condition(conditions, masses, drawn, row)
-        plan.append((quartet(drawn[condition]), condition))
+        plan.append((walks[condition].quartet(drawn[condition]), condition))
         drawn[condition] += 1
     return plan
+
+
+class _Walk:
+    """Goes through quartets without replacement, reshuffled each pass."""
+
+    def __init__(self, quartets: Sequence[int], seed: str):
+        self.quartets, self.seed = quartets, seed
+        self.passes: list[list[int]] = []
+
+    def quartet(self, draw: int) -> int:
+        turn, place = divmod(draw, len(self.quartets))
+        while len(self.passes) <= turn:
+            self.passes.append(_shuffled(self.quartets, f"{self.seed}:{len(self.passes)}"))
+        return self.passes[turn][place]
+
+
+def _shuffled(quartets: Sequence[int], seed: str) -> list[int]:
+    order = list(quartets)
+    random.Random(seed).shuffle(order)
+    return order
 
 
 def _next_condition(

@@ -24,7 +24,15 @@ ARMS = {
     "no_correct": "no_correct",
     "no_irrelevant": "no_irrelevant",
     "misleading_only": "standard_dpo",
+    "unmatched": "unmatched",
+    "shuffled": "shuffled",
 }
+
+
+#: Keys that may be empty.
+OPTIONAL: tuple[str, ...] = ("arm", "push_to", "data_dir", "pool.questions", "pool.own_errors", "mining.quartets")
+OPTIONAL += ("engine.model", "engine.server", "engine.azure.endpoint", "engine.azure.api_version")
+OPTIONAL += ("engine.azure.deployment",)
 
 
 class RecipeError(Refusal, ValueError):
@@ -45,6 +53,12 @@ def _text(default: Any, *, help: str) -> Any:
     return field(default=default, metadata={"help": help})
 
 
+def _operational(default: Any, low: float | None = None, high: float = float("inf"), *, help: str) -> Any:
+    """A setting that outputs do not depend on: it may change between two runs on the same folder."""
+    bounds = {} if low is None else {"low": low, "high": high, "open_low": False}
+    return field(default=default, metadata={**bounds, "help": help, "operational": True})
+
+
 @dataclass
 class ModelConfig:
     base: str = _text("???", help="hub id or local folder of the base model")
@@ -57,15 +71,25 @@ class ModelConfig:
 
 @dataclass
 class PoolConfig:
-    train: str = _text("authored", help="authored, a .jsonl/.parquet file, or a hub id")
+    train: str = _text("authored", help="authored, composed (of pool.sources), or finished items: a file or a hub id")
     train_split: str = _text("train", help="split of a hub data set")
-    n_train: int = _number(0, 0, help="items to draw; of a file the first n, 0 for all")
-    evaluation: str = _text("authored", help="authored, a .jsonl/.parquet file, or a hub id")
+    n_train: int = _number(0, 0, help="items to draw; of a file the first n; 0 for all")
+    evaluation: str = _text("authored", help="authored, composed (of pool.sources), or finished items: file or hub id")
     evaluation_split: str = _text("test", help="split of a hub data set, or eval/dev of the authored pool")
-    n_evaluation: int = _number(0, 0, help="items to draw; of a file the first n, 0 for all")
+    n_evaluation: int = _number(0, 0, help="items to draw; of a file the first n; 0 for all")
     tier: str | None = _text("easy", help="tier of the authored families; null for all")
     families: list[str] = _text([], help="authored families to draw from; empty for all")
-    columns: dict[str, str] = _text({}, help="our field name: column name in the file")
+    sources: dict[str, float] = _text({}, help="composed: share of each source; empty: the published MIST shares")
+    channels: dict[str, float] = _text({}, help="composed: share of each channel; empty: the published MIST shares")
+    wrong_classes: dict[str, float] = _text({}, help="composed: share of each class; empty: as MIST, or free")
+    answer_types: dict[str, float] = _text({}, help="composed: share of each answer type; empty: as the sources give")
+    questions: str = _text("", help="questions of your own, the source `custom`: a CSV/JSONL/Parquet file or a hub id")
+    columns: dict[str, str] = _text({}, help="our field name: column name in the file (or =text for every row)")
+    exclude: list[str] = _text([], help="composed: kept out of training: transfer sets by name, or files")
+    near_duplicate: float = _number(0.8, 0, 1, open_low=True, help="Jaccard similarity at which questions are the same")
+    phrasings: list[str] = _text([], help="TOML files of phrasings of your own, beside or instead of scope's")
+    own_errors: str = _text("", help="an evaluate folder: wrong answers that its base gave when clean come first")
+    format: str = _choice("jsonl", "parquet", help="of the pool's files")
     on_bad_row: str = _choice("error", "skip", help="refuse a pool with bad rows, or drop and count them")
 
 
@@ -80,6 +104,9 @@ class MiningConfig:
     leak_patterns: str = _text("scope/mining/leaks.toml", help="TOML file of expressions that mark a leaked note")
     competent_accuracy: float = _number(0.6, 0, 1, help="below this clean accuracy mining warns")
     min_quartets: int = _number(1, 1, help="fewer mined quartets than this stop the run")
+    quartets: str = _text("", help="published quartets to train on instead of mining: a file or a hub id")
+    quartets_split: str = _text("train", help="split of a hub data set named by mining.quartets")
+    columns: dict[str, str] = _text({}, help="our field name: column name in mining.quartets")
 
 
 @dataclass
@@ -95,7 +122,7 @@ class PairsConfig:
 
 @dataclass
 class TrainerConfig:
-    kind: str = _choice("dpo", help="training objective")
+    kind: str = _choice("dpo", "sft", "opsd", help="training objective; trainer=sft brings its learning rate along")
     loss: str = _choice("sigmoid", help="DPO loss")
     beta: float = _number(0.1, 0, open_low=True, help="DPO temperature")
     label_smoothing: float = _number(0.0, 0, 0.5, help="must be 0: the sigmoid loss ignores it")
@@ -108,11 +135,15 @@ class TrainerConfig:
     global_batch: int = _number(256, 1, help="pairs an optimizer step, over all devices")
     device_batch: int = _number(4, 1, help="pairs a device computes at once; accumulation follows")
     max_length: int = _number(4096, 8, help="tokens of prompt and response together")
+    max_completion: int = _number(512, 1, help="OPSD: tokens the student samples after a prompt")
     overlong: str = _choice(
         "keep_end", "drop_quartet", help="cut an overlong prompt from the left, or drop its quartet"
     )
     gradient_checkpointing: bool = _text(True, help="recompute activations to save memory")
-    packing: str = _choice("none", "trie", help="none: TRL's padded rows; trie: every shared prefix once")
+    packing: str = _choice("none", "trie", help="none: TRL's padded rows; trie: every shared prefix once (DPO only)")
+    reference: str = _choice(
+        "auto", "cached", "live", help="the base's log-probabilities: kept for all arms or not; auto: kept in fp32"
+    )
     lora_r: int = _number(64, 1, help="LoRA rank")
     lora_alpha: int = _number(128, 1, help="LoRA alpha")
     lora_dropout: float = _number(0.0, 0, 0.0, help="must be 0: step-0 loss is checked against ln 2")
@@ -139,13 +170,58 @@ class MergeConfig:
 
 
 @dataclass
+class AzureConfig:
+    endpoint: str = _text("", help="https://NAME.openai.azure.com; set: the endpoint is Azure's")
+    api_version: str = _text("", help="Azure's api-version, e.g. 2024-10-21")
+    deployment: str = _text("", help="Azure's deployment; empty: engine.model")
+
+
+@dataclass
 class EngineConfig:
-    kind: str = _choice("transformers", help="what generates completions")
-    batch_tokens: int = _number(32768, 1, help="token budget of a batch: rows x (longest prompt + cap)")
-    batch_rows: int = _number(256, 1, help="most rows in a batch")
-    chunk_tokens: int = _number(4, 1, help="tokens between looks for rows that have ended and leave")
-    pack_tokens: int = _number(1024, 1, help="most positions in one shared-prefix pass")
+    kind: str = _choice("transformers", "vllm", "openai", help="what generates completions")
+    batch_tokens: int = _number(32768, 1, help="transformers: token budget of a batch: rows x (longest prompt + cap)")
+    batch_rows: int = _number(256, 1, help="transformers, vllm: most rows in a batch, which is committed whole")
+    chunk_tokens: int = _number(4, 1, help="transformers: tokens between looks for rows that have ended and leave")
+    pack_tokens: int = _number(1024, 1, help="transformers: most positions in one shared-prefix pass")
     share_prefixes: bool = _text(True, help="compute the shared beginnings of a batch's prompts once")
+    tensor_parallel: int = _number(1, 1, help="vllm: GPUs that share each layer")
+    pipeline_parallel: int = _number(1, 1, help="vllm: groups of layers on GPUs of their own")
+    max_model_len: int | None = _number(None, 1, help="vllm: window in tokens; null: the model's own")
+    eager: bool = _text(False, help="vllm: no compilation and no CUDA graphs: starts sooner, generates slower")
+    gpu_memory: float = _operational(0.9, 0, 1, help="vllm: share of each GPU's memory")
+    model: str = _text("", help="openai: name the server knows the model by; empty: model.base")
+    base_url: str = _text("https://api.openai.com/v1", help="openai: address of the API, /v1 included")
+    server: str = _text("", help="openai: names what serves, in place of base_url, in the keys of kept completions")
+    azure: AzureConfig = field(default_factory=AzureConfig)
+    max_tokens_field: str = _choice("max_completion_tokens", "max_tokens", help="openai: how the token cap is sent")
+    choice_field: str = _choice("structured_outputs", "guided_choice", help="openai: how options are sent to a server")
+    temperature: float | None = _number(None, 0, 2, help="openai: null sends none; the other engines decode greedily")
+    extra: dict[str, Any] = _text({}, help="openai: further fields of every request, e.g. reasoning_effort")
+    api_key_env: str = _operational("OPENAI_API_KEY", help="openai: environment variable that holds the key")
+    concurrency: int = _operational(8, 1, help="openai: requests in flight at once")
+    max_retries: int = _operational(8, 0, help="openai: how often a failed request is repeated, with back-off")
+    timeout: float = _operational(600.0, 0, help="openai: seconds until a request counts as failed")
+    requests_per_minute: float = _operational(0.0, 0, help="openai: most requests begun in a minute; 0: no limit")
+    price_in: float = _operational(0.0, 0, help="openai: price of a million prompt tokens")
+    price_out: float = _operational(0.0, 0, help="openai: price of a million completion tokens")
+    max_cost: float = _operational(0.0, 0, help="openai: spending cap of the run's folder; 0: none")
+
+    def faults(self) -> list[str]:
+        """What does not go together, a sentence each."""
+        faults = []
+        if self.max_cost and not (self.price_in or self.price_out):
+            faults.append("engine.max_cost needs prices; set engine.price_in and engine.price_out, per million tokens")
+        if self.kind != "openai" and self.temperature is not None:
+            faults.append(f"engine.temperature is for engine.kind=openai; {self.kind} decodes greedily")
+        if self.azure.endpoint and not self.azure.api_version:
+            faults.append("engine.azure.endpoint is set without engine.azure.api_version; set it, e.g. 2024-10-21")
+        if not self.azure.endpoint and (self.azure.api_version or self.azure.deployment):
+            faults.append("engine.azure is incomplete; set engine.azure.endpoint")
+        if self.kind == "openai" and not self.azure.endpoint and not re.match(r"https?://[^/]", self.base_url):
+            faults.append(f"engine.base_url={self.base_url} is no address; it begins with http:// or https://")
+        if self.kind == "openai" and self.timeout == 0:
+            faults.append("engine.timeout=0 would fail every request; set seconds")
+        return faults
 
 
 @dataclass
@@ -163,8 +239,11 @@ class Recipe:
     name: str = _text("???", help="names the run's folder")
     seed: int = _number(0, 0, help="seeds pool, plan, adapter and bootstrap")
     output_dir: str = _text("runs/${name}", help="where every stage writes")
-    arm: str = _text("", help="names the trained arm's folder; empty: follows pairs")
+    arm: str = _text("", help="names the trained arm's folder; empty: follows pairs and trainer")
     expected_quartets: int = _number(0, 0, help="for the dry run's passes before anything is mined; 0: unknown")
+    data_dir: str = _text("", help="folder of public data sets in their hub schemas; empty: from the hub")
+    push_to: str = _text("", help="org/name on the hub to publish to once trained; empty: nothing is published")
+    push: str = _choice("merged", "adapter", help="what is published")
     dry_run: bool = _text(False, help="check everything that needs no model, print it, and stop")
     model: ModelConfig = field(default_factory=ModelConfig)
     pool: PoolConfig = field(default_factory=PoolConfig)
@@ -181,16 +260,24 @@ class Recipe:
 
     @property
     def arm_name(self) -> str:
-        """Folder and table name of the trained arm."""
-        return self.arm or ARMS[self.pairs.arm]
+        """Folder and table name of the trained arm: ARMS for DPO, `sft` or `sft_<pairs>`, `opsd` with any pairs."""
+        kind, pairs = self.trainer.kind, self.pairs.arm
+        if self.arm or kind == "dpo":
+            return self.arm or ARMS[pairs]
+        return kind if kind == "opsd" or pairs == "full" else f"{kind}_{pairs}"
 
     def folder(self, stage: str) -> Path:
         """Where a stage writes. What comes after pairing belongs to an arm."""
         return self.root / stage if stage in ("pool", "mine", "store") else self.root / self.arm_name / stage
 
     def part(self, *names: str) -> dict[str, Any]:
-        """Sections of the recipe as plain data, for manifests and keys."""
-        return {name: dataclasses.asdict(getattr(self, name)) for name in names}
+        """Sections of the recipe as plain data, for manifests and keys; without what outputs do not depend on."""
+        parts = {name: dataclasses.asdict(getattr(self, name)) for name in names}
+        for name, part in parts.items():
+            for f in dataclasses.fields(getattr(self, name)):
+                if f.metadata.get("operational"):
+                    del part[f.name]
+        return parts
 
     def resolved(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -244,19 +331,24 @@ def value_faults(recipe: Recipe) -> list[str]:
                 bounds = f"greater than {low:g}" if open_low else f"at least {low:g}"
                 limit = "" if high == float("inf") else f" and at most {high:g}"
                 faults.append(f"{key}={value} is out of range; {f.metadata['help']}: {bounds}{limit}")
-        if value == "" and key != "arm":
+        if value == "" and key not in OPTIONAL:
             faults.append(f"{key} is empty; {f.metadata['help']}")
     for text, key in ((recipe.name, "name"), (recipe.arm, "arm")):
         if not re.fullmatch(r"[\w.+=-]*", text) or text in (".", ".."):
             faults.append(f"{key}={text!r} names a folder; use letters, digits, '.', '_', '+', '=' and '-'")
-    if recipe.arm in ("pool", "mine", "store"):
+    if recipe.push_to and not re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", recipe.push_to):
+        faults.append(f"push_to={recipe.push_to} is no repository on the hub; write owner/name")
+    if recipe.arm in ("pool", "mine", "store", "reference"):
         faults.append(f"arm={recipe.arm} is the name of a stage's folder; choose another")
+    faults += recipe.engine.faults()
     trainer = recipe.trainer
     if trainer.label_smoothing:
         faults.append("trainer.label_smoothing must be 0: TRL's sigmoid loss ignores it")
     beyond = [s for s in trainer.save_steps if not 1 <= s <= trainer.max_steps]
     if beyond:
         faults.append(f"trainer.save_steps={beyond} lie outside 1 to trainer.max_steps={trainer.max_steps}")
+    if trainer.packing == "trie" and trainer.kind != "dpo":
+        faults.append(f"trainer.packing=trie is for DPO; choose the objective with trainer={trainer.kind}")
     if not trainer.lora_targets:
         faults.append("trainer.lora_targets is empty; name the projections to adapt")
     if not 0 < recipe.evaluation.level < 1:

@@ -1,11 +1,18 @@
 """Merging: equal to the adapter, at any coefficient, and never for the wrong base."""
 
 import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from scope.artifacts import StageError
-from scope.merge import merge_weights
+from scope.merge import check_base, merge_adapter, merge_weights
+from scope.recipe import MergeConfig, RecipeError
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="module")
@@ -72,8 +79,6 @@ def test_bf16_rounds_once_and_says_so_in_the_config(tiny_model, adapter, tmp_pat
 
 
 def test_an_adapter_of_another_model_is_refused(tiny_model, adapter, tmp_path):
-    import shutil
-
     from safetensors.torch import load_file, save_file
 
     foreign = tmp_path / "foreign"
@@ -85,11 +90,143 @@ def test_an_adapter_of_another_model_is_refused(tiny_model, adapter, tmp_path):
 
 
 def test_what_is_not_plain_lora_is_refused(tiny_model, adapter, tmp_path):
-    import shutil
-
     dora = tmp_path / "dora"
     shutil.copytree(adapter, dora)
     config = json.loads((dora / "adapter_config.json").read_text())
     (dora / "adapter_config.json").write_text(json.dumps({**config, "use_dora": True}))
     with pytest.raises(StageError, match="only plain LoRA"):
         merged(tiny_model, dora, tmp_path, 1.0)
+
+
+# ---------------------------------------------------------------- python -m scope.merge
+
+
+@pytest.fixture
+def base(tiny_model):
+    from scope.models import resolve_model
+
+    return resolve_model(str(tiny_model))
+
+
+def renamed(adapter, target, base):
+    """A copy of the adapter whose configuration names another base."""
+    shutil.copytree(adapter, target)
+    config = json.loads((target / "adapter_config.json").read_text())
+    (target / "adapter_config.json").write_text(json.dumps({**config, "base_model_name_or_path": base}))
+    return target
+
+
+def command(*words):
+    done = subprocess.run(
+        [sys.executable, "-m", "scope.merge", *map(str, words)], cwd=ROOT, capture_output=True, text=True, timeout=200
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def test_an_adapter_is_merged_later_from_the_command_line(tiny_model, adapter, tmp_path):
+    import torch
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    prompts, out = tmp_path / "prompts.txt", tmp_path / "out"
+    prompts.write_text("What is 3 plus 4?\n\nA shelf holds 17 books.\n")
+    words = [f"base={tiny_model}", f"adapter={adapter}", f"out={out}", "coefficient=0.5", "dtype=float32"]
+    done = command(*words, f"prompts={prompts}")
+    assert done.returncode == 0, done.stderr
+    assert "4 tensors at coefficient 0.5" in done.stdout and "merge: 4 tensors" in done.stdout
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["dtype"] == "float32" and 0 <= manifest["logit_difference"] < 1e-4
+    assert manifest["key"]["merge"]["coefficient"] == 0.5
+    assert json.loads((out / "base.json").read_text())["base"] == str(tiny_model)
+    ids = torch.randint(3, 4000, (1, 30), generator=torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        found = AutoModelForCausalLM.from_pretrained(out, dtype=torch.float32)(ids).logits
+        network = AutoModelForCausalLM.from_pretrained(tiny_model, dtype=torch.float32)
+        network = PeftModel.from_pretrained(network, adapter)
+        for module in network.modules():
+            if hasattr(module, "scale_layer"):
+                module.scale_layer(0.5)
+        assert (network(ids).logits - found).abs().max() < 1e-4
+    before = (out / "model.safetensors").stat().st_mtime_ns
+    assert "nothing to do" in command(*words).stdout
+    assert (out / "model.safetensors").stat().st_mtime_ns == before
+    other = command(*words, "coefficient=2")
+    assert other.returncode == 2 and "is there already and holds something else" in other.stderr
+    assert (out / "model.safetensors").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(
+    "words, sentence",
+    [
+        (["base=x", "adapter=y"], "out is not set; add out=VALUE"),
+        (["base=x", "adapter=y", "out=z", "coeficient=1"], "did you mean coefficient"),
+        (["base=x", "adapter=y", "out=z", "coefficient=much"], "coefficient=much is not a number"),
+        (["base=x", "adapter=y", "out=z", "coefficient=0"], "coefficient=0.0 is out of range"),
+        (["base=x", "adapter=y", "out=z", "dtype=int8"], "dtype=int8 is not a choice"),
+        (["base=x", "adapter=y", "out=z", "prompts=/nowhere"], "prompts=/nowhere: cannot be read"),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, list) else "",
+)
+def test_a_wrong_command_is_a_sentence(words, sentence):
+    from scope.merge import main
+
+    with pytest.raises(RecipeError) as caught:
+        main(words)
+    assert sentence in str(caught.value)
+
+
+def test_a_base_of_another_name_is_refused_naming_both(base, adapter, tmp_path):
+    other = renamed(adapter, tmp_path / "other", "someone/another-model")
+    with pytest.raises(StageError) as caught:
+        merge_adapter(base, other, tmp_path / "out", MergeConfig())
+    assert "was made on someone/another-model, not on " + base.name in str(caught.value)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["other"], "nothing is left behind"
+
+
+def test_the_hash_of_the_weights_decides_where_it_is_known(base, adapter, tmp_path):
+    moved = renamed(adapter, tmp_path / "moved", "someone/another-name")
+    record = {"base": "someone/another-name", "revision": None, "weights_sha256": base.weights_sha256}
+    (moved / "base.json").write_text(json.dumps(record))
+    check_base(moved, base)
+    (moved / "base.json").write_text(json.dumps({**record, "weights_sha256": "0" * 64}))
+    with pytest.raises(StageError) as caught:
+        check_base(moved, base)
+    message = str(caught.value)
+    assert "someone/another-name with weights 000000000000" in message and base.weights_sha256[:12] in message
+    assert base.name in message
+
+
+def test_a_base_in_a_folder_elsewhere_is_known_by_its_last_part(base, adapter, tmp_path):
+    check_base(renamed(adapter, tmp_path / "a", f"/data/there/{base.path.name}"), base)
+    with pytest.raises(StageError, match="was made on /data/there/llama"):
+        check_base(renamed(adapter, tmp_path / "b", "/data/there/llama"), base)
+
+
+def test_a_folder_without_an_adapter_is_refused(base, tmp_path):
+    with pytest.raises(StageError, match="holds no PEFT adapter"):
+        merge_adapter(base, tmp_path, tmp_path / "out", MergeConfig())
+
+
+def test_tensors_of_another_shape_are_refused(tiny_model, adapter, tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    wide = tmp_path / "wide"
+    shutil.copytree(adapter, wide)
+    tensors = load_file(wide / "adapter_model.safetensors")
+    name = next(n for n in tensors if "q_proj.lora_A" in n)
+    tensors[name] = tensors[name].repeat(1, 2)
+    save_file(tensors, wide / "adapter_model.safetensors")
+    with pytest.raises(StageError, match=r"as \(128, 256\), the base .* has it as \(128, 128\)"):
+        merged(tiny_model, wide, tmp_path, 1.0)
+    del tensors[name]
+    save_file(tensors, wide / "adapter_model.safetensors")
+    with pytest.raises(StageError, match="only half of the LoRA pair"):
+        merged(tiny_model, wide, tmp_path, 1.0)
+
+
+def test_a_merge_that_computes_something_else_keeps_nothing_and_clears_up_a_killed_one(base, adapter, tmp_path):
+    (tmp_path / ".out.work" / ".model.killed.tmp").mkdir(parents=True)
+    with pytest.raises(StageError, match=r"differ by .* in bfloat16, more than 1e-09; nothing was kept"):
+        merge_adapter(base, adapter, tmp_path / "out", MergeConfig(dtype="bfloat16", tolerance=1e-9))
+    assert list(tmp_path.iterdir()) == []

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scope.conditions import Condition
-from scope.engines import Generated, Store
+from scope.engines import Engine, Generated, Store
 from scope.items import Completion, item_from_row, load_quartets, write_rows
 from scope.mining import mine_quartets, select, warn_incompetent
 from scope.mining.funnel import SLICES, funnel, render
@@ -276,7 +276,7 @@ def test_a_bad_list_of_leaks_is_named(tmp_path, text, found):
 # ---------------------------------------------------------------- the whole decision
 
 
-class Scripted:
+class Scripted(Engine):
     """An engine whose answers are written down: prompt -> (text, finish reason). A stand-in for a model only."""
 
     def __init__(self, answers):

@@ -1,4 +1,4 @@
-"""Masses and the sampling plan: counts within one everywhere, passes without replacement, quartets together."""
+"""Masses, the plan and the arms: counts within one everywhere, passes without replacement, quartets together."""
 
 import math
 from collections import Counter
@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from scope.conditions import Condition
 from scope.mixture import condition_masses, realised_masses, sampling_plan
-from scope.pairs import REMOVED, PairsError, arm_masses, run_plan
-from scope.recipe import ARMS, PairsConfig
+from scope.pairs import REMOVED, PairsError, arm_masses, construction, partners, passes, run_plan
+from scope.recipe import ARMS, PairsConfig, Recipe
+from scope.training.batch import batch_arithmetic
 
 CLEAN, MISLEADING, CORRECT, IRRELEVANT = Condition
 QUARTERS = dict.fromkeys(Condition, 0.25)
@@ -179,6 +180,8 @@ THIRD = pytest.approx(1 / 3)
         ("no_correct", (THIRD, THIRD, 0, THIRD)),
         ("no_irrelevant", (THIRD, THIRD, THIRD, 0)),
         ("misleading_only", (0, 1, 0, 0)),
+        ("unmatched", (0.25, 0.25, 0.25, 0.25)),
+        ("shuffled", (0.25, 0.25, 0.25, 0.25)),
     ],
 )
 def test_the_masses_of_every_arm(arm, expected):
@@ -218,3 +221,133 @@ def test_masses_that_agree_with_the_arm_are_taken():
     masses = arm_masses(PairsConfig("no_clean", rho=0.75))
     assert masses == pytest.approx({CLEAN: 0, MISLEADING: 1 / 3, CORRECT: 0.5, IRRELEVANT: 1 / 6})
     assert arm_masses(PairsConfig("misleading_only", 1.0, 0.0, 0.0, 0.5))[MISLEADING] == 1
+
+
+# ---------------------------------------------------------------- any number of devices
+
+
+@st.composite
+def launches(draw):
+    """(rows a step, processes, device batch): what a launch makes of a global batch."""
+    world, device, accumulation = (draw(st.integers(1, 4)) for _ in range(3))
+    return world * device * accumulation, world, device
+
+
+@settings(deadline=None, max_examples=25)
+@given(launch=launches(), masses=weights(), n_quartets=st.integers(1, 20), seed=st.integers(0, 9))
+def test_a_step_holds_the_same_rows_on_any_number_of_processes(launch, masses, n_quartets, seed):
+    """The plan knows no launch; accelerate's own sharding deals each step the plan's next rows, whole and in order."""
+    from accelerate.data_loader import BatchSamplerShard
+    from torch.utils.data import BatchSampler, SequentialSampler
+
+    total, world, device = launch
+    recipe = Recipe(name="x")
+    recipe.trainer.global_batch, recipe.trainer.device_batch, recipe.trainer.max_steps = total, device, 3
+    batch = batch_arithmetic(recipe, world)
+    assert batch.rows == 3 * total and batch.accumulation * device * world == total
+    plan = sampling_plan(n_quartets, masses, batch.rows, seed)
+    batches = BatchSampler(SequentialSampler(range(batch.rows)), device, drop_last=False)
+    shares = [list(BatchSamplerShard(batches, world, rank)) for rank in range(world)]
+    for step in range(batch.max_steps):
+        own = slice(step * batch.accumulation, (step + 1) * batch.accumulation)
+        seen = sorted(row for share in shares for micro in share[own] for row in micro)
+        assert seen == list(range(step * total, (step + 1) * total))
+        counts = Counter(plan[row][1] for row in range((step + 1) * total))
+        assert all(abs(counts[c] - masses[c] * (step + 1) * total) <= 1 + 1e-6 for c in Condition)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    arm=st.sampled_from(["full", "no_clean", "no_correct", "no_irrelevant", "misleading_only", "shuffled"]),
+    quartets_a_device=st.integers(1, 3),
+    n_quartets=st.integers(1, 20),
+    seed=st.integers(0, 9),
+)
+def test_equal_masses_keep_whole_quartets_in_a_micro_batch(arm, quartets_a_device, n_quartets, seed):
+    present = [c for c, mass in arm_masses(PairsConfig(arm=arm)).items() if mass]
+    device = quartets_a_device * len(present)  # as many rows as so many quartets have
+    plan = run_plan(n_quartets, PairsConfig(arm=arm), 12 * device, seed)
+    for start in range(0, len(plan), device):
+        micro = plan[start : start + device]
+        by_draw = [micro[i : i + len(present)] for i in range(0, device, len(present))]
+        for draw in by_draw:
+            assert len({index for index, _ in draw}) == 1 and {c for _, c in draw} == set(present)
+
+
+# ---------------------------------------------------------------- the arms without matching
+
+
+@settings(deadline=None, max_examples=60)
+@given(masses=weights(), n_quartets=st.integers(4, 40), n_rows=st.integers(0, 300), seed=st.integers(0, 9))
+def test_disjoint_parts_are_exact_at_every_prefix_and_share_no_quartet(masses, n_quartets, n_rows, seed):
+    plan = sampling_plan(n_quartets, masses, n_rows, seed, disjoint=True)
+    matched = sampling_plan(n_quartets, masses, n_rows, seed)
+    # The conditions come in the same order as in the matched plan, so the masses hold at every prefix.
+    assert [c for _, c in plan] == [c for _, c in matched]
+    assert sampling_plan(n_quartets, masses, n_rows // 2, seed, disjoint=True) == plan[: n_rows // 2]
+    present = [c for c in Condition if masses[c]]
+    walks = {c: [index for index, found in plan if found is c] for c in present}
+    met = [set(walk) for walk in walks.values()]
+    assert sum(map(len, met)) == len(set().union(*met)), "an item met two conditions"
+    for walk in walks.values():
+        assert len(set(walk)) <= -(-n_quartets // len(present))
+        times = Counter(walk).values()
+        assert not walk or max(times) - min(times) <= 1, "no quartet twice within a pass"
+
+
+def test_unmatched_uses_every_quartet_in_quarters():
+    plan = run_plan(10, PairsConfig(arm="unmatched"), 4 * 30, 0)
+    parts = {c: {index for index, found in plan if found is c} for c in Condition}
+    assert sorted(map(len, parts.values())) == [2, 2, 3, 3]
+    assert set().union(*parts.values()) == set(range(10))
+    other = run_plan(10, PairsConfig(arm="unmatched"), 4 * 30, 1)
+    assert parts != {c: {index for index, found in other if found is c} for c in Condition}, "the parts are seeded"
+
+
+def test_unmatched_parts_the_quartets_among_the_conditions_that_have_a_mass():
+    pairs = PairsConfig("unmatched", 0.5, 0.5, 0.0, 0.5)
+    plan = run_plan(6, pairs, 60, 0)
+    parts = {c: {index for index, found in plan if found is c} for c in (CLEAN, MISLEADING)}
+    assert all(len(part) == 3 for part in parts.values()) and {c for _, c in plan} == set(parts)
+
+
+def test_too_few_quartets_to_keep_apart_are_refused():
+    with pytest.raises(PairsError, match=r"pairs.arm=unmatched: 3 quartets cannot be parted among 4 conditions"):
+        run_plan(3, PairsConfig(arm="unmatched"), 8, 0)
+
+
+@settings(deadline=None, max_examples=80)
+@given(
+    answer_types=st.lists(st.sampled_from(["multiple_choice", "numeric", "boolean"]), max_size=40),
+    seed=st.integers(0, 9),
+)
+def test_shuffled_is_a_derangement_within_answer_types(answer_types, seed):
+    found = partners(answer_types, PairsConfig(arm="shuffled"), seed)
+    counts = Counter(answer_types)
+    # Exactly those stay that have a fellow of their type, in order; each pair is used once, by another of its type.
+    assert list(found) == [i for i, kind in enumerate(answer_types) if counts[kind] > 1]
+    assert sorted(found.values()) == list(found)
+    assert all(own != other and answer_types[own] == answer_types[other] for own, other in found.items())
+    assert partners(answer_types, PairsConfig(arm="shuffled"), seed) == found
+
+
+def test_shuffling_is_seeded_and_other_arms_keep_their_own_pairs():
+    numeric = ["numeric"] * 20
+    assert partners(numeric, PairsConfig(arm="shuffled"), 0) != partners(numeric, PairsConfig(arm="shuffled"), 1)
+    for arm in set(ARMS) - {"shuffled"}:
+        assert partners(numeric, PairsConfig(arm=arm), 0) == {i: i for i in range(20)}
+
+
+def test_passes_by_hand():
+    # 96 rows of 12 quartets: 24 of each condition are 2 passes; from a quarter (3 quartets) of its own, 8 passes.
+    assert passes(12, PairsConfig(), 96) == 2
+    assert passes(12, PairsConfig(arm="unmatched"), 96) == 8
+    assert passes(12, PairsConfig(arm="misleading_only"), 96) == 8
+    assert passes(12, PairsConfig("unmatched", 1.0, 0.0, 0.0, 0.5), 96) == 8
+
+
+def test_opsd_draws_misleading_rows_whatever_the_pairs():
+    recipe = Recipe(name="x", pairs=PairsConfig(arm="no_clean"))
+    for kind, expected in (("dpo", "no_clean"), ("sft", "no_clean"), ("opsd", "misleading_only")):
+        recipe.trainer.kind = kind
+        assert construction(recipe).arm == expected

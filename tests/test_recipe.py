@@ -5,6 +5,7 @@ import copy
 import csv
 import dataclasses
 import functools
+import operator
 import os
 import re
 import subprocess
@@ -69,8 +70,10 @@ def test_every_recipe_loads_and_can_run(name):
 def test_every_recipe_opens_with_its_launch_line_and_one_override(name):
     header = (ROOT / "recipes" / f"{name}.yaml").read_text().split("defaults:")[0]
     assert all(line.startswith("#") for line in header.strip().splitlines())
-    assert re.search(rf"accelerate launch .*train\.py recipe={name}$", header, re.MULTILINE)
-    override = re.search(rf"One override: .*train\.py recipe={name} (\S+)$", header, re.MULTILINE)
+    program = r"python -m scope\.pool build" if name.startswith("pool_") else r"accelerate launch .*train\.py"
+    assert re.search(rf"{program} recipe={name}( [\w.]+=\S+)?$", header, re.MULTILINE)
+    program = program.removeprefix("accelerate launch ")
+    override = re.search(rf"One override: .*{program} recipe={name} '?([^\s']+)'?$", header, re.MULTILINE)
     assert override, header
     assert load(name, [override[1]]) != loaded(name)
 
@@ -100,7 +103,8 @@ def test_every_group_choice_that_no_recipe_selects_loads():
     assert len(choices) >= 12
     for group, choice in choices:
         if f"- {group}: {choice}\n" not in selected:
-            assert value_faults(load("smollm2_135m", [f"{group}={choice}"])) == []
+            needs = {"azure": ["engine.azure.endpoint=https://x.openai.azure.com"]}.get(choice, [])
+            assert value_faults(load("smollm2_135m", [f"{group}={choice}", *needs])) == []
 
 
 # ---------------------------------------------------------------- every key is read
@@ -113,8 +117,9 @@ def read_keys() -> set[str]:
     annotated as one, `X.section`, or a name bound to either. `getattr(section, name)` reads the
     keys whose names the file spells out as strings. Manifests and keys (`part`) read nothing.
     """
-    sections = {key.partition(".")[0] for key in KEYS if "." in key}
-    classes = {type(getattr(Recipe(), s)).__name__: s for s in sections} | {"Recipe": ""}
+    prefixes = {key.rpartition(".")[0] for key in KEYS if "." in key}
+    sections = {prefix.rpartition(".")[2]: prefix for prefix in prefixes}
+    classes = {type(operator.attrgetter(p)(Recipe())).__name__: p for p in prefixes} | {"Recipe": ""}
     found: set[str] = set()
     for path in sorted((ROOT / "scope").rglob("*.py")):
         tree = ast.parse(path.read_text("utf-8"))
@@ -130,7 +135,7 @@ def read_keys() -> set[str]:
             if isinstance(node, ast.Name):
                 return owners.get(node.id)
             if isinstance(node, ast.Attribute):
-                return node.attr if node.attr in sections else owners.get(node.attr)
+                return sections.get(node.attr, owners.get(node.attr))
             return None
 
         for node in nodes:
@@ -212,12 +217,12 @@ REFUSED = {
     # groups
     "pairs=no_clen": "pairs=no_clen does not exist; did you mean no_clean",
     "model=qwen3": "model=qwen3 does not exist; did you mean qwen3_4b?",
-    "engine=zzz": "engine=zzz does not exist; valid: transformers",
+    "engine=zzz": "engine=zzz does not exist; valid: ",
 }
 
 #: Impossible values are all named at once.
 IMPOSSIBLE = {
-    "engine.batch_rows=0": "engine.batch_rows=0 is out of range; most rows in a batch: at least 1",
+    "engine.batch_rows=0": "engine.batch_rows=0 is out of range; transformers, vllm: most rows in a batch",
     "trainer.beta=0": "trainer.beta=0.0 is out of range; DPO temperature: greater than 0",
     "trainer.learning_rate=nan": "trainer.learning_rate=nan is out of range",
     "trainer.warmup_ratio=2": "at least 0 and at most 1",
@@ -410,7 +415,7 @@ def test_the_dry_run_counts_the_processes_of_its_launcher(monkeypatch, capsys):
 @pytest.mark.parametrize(
     "arguments, sentence",
     [
-        ([], "no recipe is named; add recipe=NAME with one of quickstart"),
+        ([], "no recipe is named; add recipe=NAME with one of pool_authored"),
         (["recipe=quickstart", "recipe=smollm2_135m"], "recipe=quickstart,smollm2_135m names several recipes"),
         (["recipe=quickstart,smollm2_135m"], "names several recipes; run one at a time"),
         (["recipe=quikstart"], "recipe=quikstart does not exist; did you mean quickstart?"),

@@ -60,6 +60,16 @@ def test_an_end_token_inside_the_text_is_refused(tokenizer):
         tokenise(tokenizer, quartet(chosen="five<|im_end|>."), {}, end_token(tokenizer, {}))
 
 
+def test_a_tokenizer_and_template_without_any_end_token_are_refused(tokenizer):
+    import copy
+
+    endless = copy.deepcopy(tokenizer)
+    endless.chat_template = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+    endless.eos_token = None
+    with pytest.raises(TokeniseError, match="has no end token and its chat template adds none"):
+        end_token(endless, {})
+
+
 def test_a_template_that_renders_the_prompt_differently_is_refused(tokenizer):
     """A thinking template puts a block before the answer that the prompt alone does not have."""
     import copy
@@ -132,6 +142,7 @@ def trainer_on(tiny_model, tmp_path, packing, checkpointing=False, steps=2):
         [
             f"model.base={tiny_model}",
             "model.dtype=float32",
+            f"output_dir={tmp_path}",
             f"trainer.packing={packing}",
             f"trainer.max_steps={steps}",
             "trainer.device_batch=4",
@@ -197,7 +208,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_its_rows(tiny_model, 
     trainer = trainer_on(tiny_model, tmp_path, "none")
     with torch.no_grad():
         next(p for n, p in trainer.model.named_parameters() if "lora_B" in n).fill_(float("nan"))
-    with pytest.raises(StageError, match=r"the loss is nan at step 0; its rows are \[0, 1, 2, 3\]"):
+    with pytest.raises(StageError, match=r"the loss is nan at step 0; its rows in plan.jsonl are 0 \(item-"):
         trainer.train()
 
 
@@ -205,3 +216,29 @@ def test_rows_reach_the_trainer_in_the_plan_s_order(tiny_model, tmp_path):
     trainer = trainer_on(tiny_model, tmp_path, "trie", checkpointing=True, steps=3)
     trainer.train()
     assert trainer.seen_rows == list(range(24))
+
+
+def test_too_few_rows_are_refused(tokenizer):
+    from scope.artifacts import StageError
+    from scope.recipe import load
+    from scope.training import planned_rows
+
+    recipe = load("smollm2_135m", ["trainer.max_length=8"])
+    with pytest.raises(StageError, match=r"none of the 3 quartets can be used: 3 exceed trainer.max_length=8"):
+        planned_rows(recipe, tokenizer, [quartet(n) for n in range(3)], batch_arithmetic(recipe, 1))
+
+
+# ---------------------------------------------------------------- other work is refused
+
+
+def test_a_run_is_not_taken_up_under_another_global_batch(finished_run, tiny_args, run_entry):
+    arguments = ["recipe=smollm2_135m", *tiny_args, f"output_dir={finished_run[0]}", "trainer.global_batch=16"]
+    done = run_entry("train.py", *arguments, check=False)
+    assert done.returncode == 2 and "global_batch: 8 there, 16 now" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_quartets_of_another_model_and_tokenizer_are_refused(finished_run, tiny_args, smollm2, run_entry):
+    arguments = [a for a in tiny_args if not a.startswith("model.base=")]
+    arguments += [f"model.base={smollm2.path}", f"output_dir={finished_run[0]}"]
+    done = run_entry("train.py", "recipe=smollm2_135m", *arguments, check=False)
+    assert done.returncode == 2 and "was made with weights = " in done.stderr and "mine.py" in done.stderr

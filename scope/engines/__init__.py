@@ -1,140 +1,146 @@
-"""Engines: prompts -> completions, every finished batch kept in the store.
+"""Engines: prompts -> completions or scored options, every finished batch kept in the store.
 
-An engine renders prompts to token ids, says what its output depends on, and generates a batch.
-Everything else (keys, plan, store, resume) is here, so that all engines share it.
+An engine renders prompts, says what its output depends on, and computes a batch; `opened` gives the one a recipe
+asks for. Everything else (keys, plan, store, resume, repeats, spending cap) is in `driver`, so that all share it.
 """
 
 import contextlib
-import ctypes
-import gc
-import logging
-import os
-import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from scope.artifacts import Refusal, fingerprint
+from scope.answers import split_thinking
+from scope.engines.base import Choices, Engine, EngineError, Generated, Sampling, TooLongError
+from scope.engines.driver import answered
+from scope.engines.memory import release_memory, resident_gb
 from scope.engines.store import Store
 from scope.items import Completion
+from scope.recipe import EngineConfig, ModelConfig
 
 __all__ = [
+    "Choices",
     "Completion",
     "Engine",
     "EngineError",
     "Generated",
     "Sampling",
     "Store",
+    "TooLongError",
     "complete",
+    "opened",
+    "probabilities",
+    "reasoning_and_answer",
     "release_memory",
     "resident_gb",
+    "score_choices",
 ]
 
-log = logging.getLogger(__name__)
 
+@contextlib.contextmanager
+def opened(model: Any, config: ModelConfig, engine: EngineConfig, adapter: Any = None) -> Iterator[Engine]:
+    """The engine of `engine.kind`, its weights or connections given back at the end.
 
-class EngineError(Refusal):
-    """A request that an engine cannot serve."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """How to decode. Every field is passed explicitly; nothing comes from a model's defaults."""
-
-    max_new_tokens: int
-    temperature: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Generated:
-    """One raw output: token ids without the end token, their text, and why it ended."""
-
-    token_ids: list[int]
-    text: str
-    finish_reason: str
-
-
-class Engine(Protocol):
-    def identity(self) -> dict[str, Any]:
-        """Everything but prompt and sampling that the output depends on."""
-
-    def control_tokens(self) -> list[str]:
-        """Strings that data must not contain, for the tokenizer reads them as tokens of its own."""
-
-    def render(self, prompts: Sequence[str]) -> list[list[int]]:
-        """User messages -> prompt token ids, generation prompt included."""
-
-    def plan(self, rendered: Sequence[Sequence[int]], sampling: Sampling) -> list[list[int]]:
-        """Indices of the requests, batch by batch; depends on nothing but the arguments and the recipe."""
-
-    def generate(self, rendered: Sequence[Sequence[int]], sampling: Sampling) -> list[Generated]:
-        """One batch."""
-
-
-def complete(engine: Engine, prompts: Sequence[str], sampling: Sampling, store: Store, label: str) -> list[Completion]:
-    """Completions of `prompts`, in order; only what the store lacks is generated.
-
-    The whole list is planned first. A planned batch of which anything is missing is computed
-    whole, so that its numbers do not depend on what happened before, and committed whole.
+    model: the `scope.models.ResolvedModel` to load; for engine.kind=openai the base or None, for a server has
+    what it has. adapter: anything with `path` (a PEFT folder) and `sha256`, applied without merging.
+    Raises EngineError where the engine cannot serve that model or adapter.
     """
-    from tqdm import tqdm
+    if engine.kind == "openai":
+        from scope.engines.openai import OpenAIEngine
 
-    rendered = engine.render(prompts)
-    common = {"engine": engine.identity(), "sampling": asdict(sampling)}
-    base = fingerprint(common)
-    hashes = [fingerprint(list(ids)) for ids in rendered]
-    keys = [fingerprint([base, prompt_hash]) for prompt_hash in hashes]
-    unique = list({key: index for index, key in reversed(list(enumerate(keys)))}.values())[::-1]
-    batches = [[unique[i] for i in batch] for batch in engine.plan([rendered[u] for u in unique], sampling)]
-    plan = fingerprint([[keys[i] for i in batch] for batch in batches])
-    found = store.get([keys[i] for i in unique])
-    missing = [batch for batch in batches if any(keys[i] not in found for i in batch)]
-    log.info(
-        "%s: %d prompts, %d distinct, %d in the store; %d of %d batches to generate",
-        label,
-        len(prompts),
-        len(unique),
-        len(found),
-        len(missing),
-        len(batches),
-    )
-    for batch in tqdm(missing, desc=label, unit="batch", disable=None):
-        began = time.monotonic()
-        outputs = engine.generate([rendered[i] for i in batch], sampling)
-        done = [
-            (
-                Completion(keys[i], hashes[i], out.text, out.finish_reason, len(rendered[i]), len(out.token_ids)),
-                out.token_ids,
+        if adapter is not None:
+            raise EngineError(
+                "engine.kind=openai cannot load an adapter: serve it under a name of its own (vllm serve MODEL "
+                "--enable-lora --lora-modules NAME=FOLDER) and set engine.model=NAME, or use another engine"
             )
-            for i, out in zip(batch, outputs, strict=True)
-        ]
-        store.put(done, plan=plan, engine=base)
-        found |= {c.request_id: c for c, _ in done if c.request_id not in found}
-        seconds = time.monotonic() - began
-        tokens = sum(len(ids) for _, ids in done)
-        log.info(
-            "%s: %d rows, %d new tokens in %.1f s (%.0f tokens/s), resident %.1f GB",
-            label,
-            len(batch),
-            tokens,
-            seconds,
-            tokens / seconds,
-            resident_gb(),
-        )
-    return [found[key] for key in keys]
+        if model is not None and model.name != config.base:
+            raise EngineError(
+                f"engine.kind=openai cannot load {model.name}: serve it (vllm serve FOLDER) and set model.base or "
+                "engine.model to it, or use another engine"
+            )
+        opened_engine: Engine = OpenAIEngine(config, engine)
+    elif engine.kind == "vllm":
+        from scope.engines.vllm import VLLMEngine
 
+        opened_engine = VLLMEngine(model, config, engine, adapter)
+    else:
+        from scope.engines.transformers import TransformersEngine
 
-def release_memory() -> None:
-    """Give freed weights back to the system: glibc keeps them otherwise (2.1 GB of 3.2 for the demo's model)."""
-    gc.collect()
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
-
-
-def resident_gb() -> float:
-    """Resident memory of this process in GB; 0.0 where /proc is absent."""
+        opened_engine = TransformersEngine(model, config, engine, adapter)
     try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e9
-    except (OSError, ValueError):
-        return 0.0
+        yield opened_engine
+    finally:
+        opened_engine.close()
+
+
+def complete(
+    engine: Engine,
+    prompts: Sequence[str],
+    sampling: Sampling,
+    store: Store,
+    label: str,
+    names: Sequence[str] | None = None,
+    keep_failed: bool = False,
+) -> list[Completion]:
+    """Completions of `prompts` (user messages), in order; only what the store lacks is generated.
+
+    names: what to call each prompt in a refusal, e.g. item id and cell. keep_failed: hand out requests that
+    failed as completions with finish_reason `error` instead of raising; either way the next call asks again.
+    Under torchrun or accelerate each process generates its share and all return the whole list.
+
+    Raises TooLongError, naming every prompt beyond the model's window, and EngineError for a server that does
+    not answer, a spending cap or failed requests. What was answered by then is in the store.
+    """
+    return answered(engine, prompts, sampling, store, label, names, keep_failed)
+
+
+def score_choices(
+    engine: Engine,
+    prompts: Sequence[str],
+    choices: Sequence[str],
+    store: Store,
+    label: str,
+    by: str = "token",
+    names: Sequence[str] | None = None,
+    keep_failed: bool = False,
+) -> list[Completion]:
+    """The likeliest of k options as the continuation of each prompt, with every option's log-probability.
+
+    The returned completions have finish_reason `choice`, the likeliest option as `text`, and `log_probs` (k,):
+    natural logarithms before renormalising, so that the sum of their exponentials says how much of the model's
+    mass lies on the options; `probabilities` renormalises. A server returns the option alone, log_probs empty.
+
+    by: `token` takes each option's single token as the next one (an option that is not one token under this
+    tokenizer is refused by name); `sequence` takes all its tokens and the end token. Store, keys and refusals
+    are those of `complete`.
+    """
+    if by not in ("token", "sequence"):
+        raise EngineError(f"by={by} is not a way to score options; use token or sequence")
+    options = tuple(choices)
+    if len(options) < 2 or len(set(options)) < len(options) or "" in options:
+        raise EngineError(f"the options {list(options)} cannot be scored; give two or more that differ, none empty")
+    return answered(engine, prompts, Choices(options, by), store, label, names, keep_failed)
+
+
+def probabilities(completions: Sequence[Completion]) -> Any:
+    """Probabilities (n, k) of scored options, float64, each row renormalised to sum to 1.
+
+    Raises EngineError for completions without `log_probs` (a server's choice).
+    """
+    import numpy as np
+
+    if bad := [c for c in completions if not c.log_probs]:
+        raise EngineError(
+            f"{len(bad)} of {len(completions)} completions hold no log-probabilities (the first: {bad[0].engine}, "
+            f"{bad[0].finish_reason}); score options with engine.kind=transformers or vllm"
+        )
+    scores = np.array([c.log_probs for c in completions], dtype=np.float64)
+    scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return scores / scores.sum(axis=1, keepdims=True)
+
+
+def reasoning_and_answer(completion: Completion) -> tuple[str, str | None]:
+    """(all reasoning, visible answer), wherever the engine put the reasoning; the answer is None if it was cut off.
+
+    A server may hand reasoning over apart (`reasoning`), a template may leave it in the text.
+    """
+    inside, visible = split_thinking(completion.text)
+    return "\n".join(part for part in (completion.reasoning, inside) if part), visible

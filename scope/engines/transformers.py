@@ -5,27 +5,29 @@ leave the batch. Where the model allows it the prompts' shared beginnings are co
 (`scope.trie`), and each row starts from its part of that pass.
 """
 
-import contextlib
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from scope import trie
-from scope.engines import EngineError, Generated, Sampling, release_memory
+from scope.engines import opened as opened  # what stages import from here
+from scope.engines.base import Choices, EngineError, Generated, Sampling
 from scope.engines.cpu import use_weight_first
-from scope.models import ResolvedModel, load_model, load_tokenizer, pick_dtype
-from scope.prompts import as_messages
+from scope.engines.local import LocalEngine, groups, scored, token_order
+from scope.engines.local import render as render
+from scope.engines.memory import release_memory
+from scope.engines.shards import local_rank, shard
+from scope.models import ResolvedModel, load_model, pick_dtype
 from scope.recipe import EngineConfig, ModelConfig
 
 log = logging.getLogger(__name__)
 
 
-class TransformersEngine:
+class TransformersEngine(LocalEngine):
     """One model (and at most one adapter). The weights are loaded at the first batch that needs them."""
 
     def __init__(self, model: ResolvedModel, config: ModelConfig, engine: EngineConfig, adapter: Any = None):
-        self.resolved, self.config, self.engine, self.adapter = model, config, engine, adapter
-        self.tokenizer = load_tokenizer(model)
+        super().__init__(model, config, engine, adapter)
         self.dtype = pick_dtype(config.dtype)
         self._model: Any = None
 
@@ -45,25 +47,15 @@ class TransformersEngine:
             "device": "cuda" if torch.cuda.is_available() else "cpu",
         }
 
-    def control_tokens(self) -> list[str]:
-        """Strings the tokenizer turns into tokens of its own, which data must not contain."""
-        return [token.content for token in self.tokenizer.added_tokens_decoder.values()]
+    def version(self) -> str:
+        identity = self.identity()
+        return f"transformers {identity['transformers']}, torch {identity['torch']}, {identity['device']}"
 
-    def render(self, prompts: Sequence[str]) -> list[list[int]]:
-        return [render(self.tokenizer, prompt, self.config.chat_template_kwargs) for prompt in prompts]
-
-    def plan(self, rendered: Sequence[Sequence[int]], sampling: Sampling) -> list[list[int]]:
-        window = self._window()
-        for ids in rendered:
-            if window and len(ids) + sampling.max_new_tokens > window:
-                raise EngineError(
-                    f"a prompt of {len(ids)} tokens and max_new_tokens={sampling.max_new_tokens} exceed the window "
-                    f"of {window} tokens of {self.resolved.name}; lower max_new_tokens or drop the item "
-                    f"(prompt begins {self.tokenizer.decode(list(ids[:40]))!r})"
-                )
+    def plan(self, rendered: Sequence[Sequence[int]], how: Sampling | Choices) -> list[list[int]]:
+        if isinstance(how, Choices):
+            return list(groups(rendered, token_order(rendered), self.engine.pack_tokens))
         if self.engine.share_prefixes:
-            # Neighbours in token order share the longest beginnings.
-            order = sorted(range(len(rendered)), key=lambda i: tuple(rendered[i]))
+            order = token_order(rendered)
         else:
             order = sorted(range(len(rendered)), key=lambda i: (-len(rendered[i]), i))
         batches: list[list[int]] = []
@@ -71,23 +63,20 @@ class TransformersEngine:
         for index in order:
             longest = max(longest, len(rendered[index]))
             rows = len(batches[-1]) + 1 if batches else self.engine.batch_rows + 1
-            too_many = rows * (longest + sampling.max_new_tokens) > self.engine.batch_tokens
+            too_many = rows * (longest + how.max_new_tokens) > self.engine.batch_tokens
             if rows > self.engine.batch_rows or too_many:
                 batches.append([])
                 longest = len(rendered[index])
             batches[-1].append(index)
         return batches
 
-    def _window(self) -> int | None:
-        import json
-
-        config = json.loads((self.resolved.path / "config.json").read_text("utf-8"))
-        return config.get("max_position_embeddings")
-
     @property
     def model(self) -> Any:
         if self._model is None:
-            self._model = load_model(self.resolved, self.dtype, self.config.attn_implementation).eval()
+            import torch
+
+            device = f"cuda:{local_rank()}" if shard()[1] > 1 and torch.cuda.is_available() else "auto"
+            self._model = load_model(self.resolved, self.dtype, self.config.attn_implementation, device).eval()
             if self.adapter is not None:
                 from peft import PeftModel
 
@@ -103,22 +92,43 @@ class TransformersEngine:
             raise EngineError(f"temperature {sampling.temperature} is not served here; greedy decoding has 0")
         with torch.inference_mode():
             outputs = self._decode(rendered, sampling.max_new_tokens)
-        return [self._finished(ids) for ids in outputs]
+        return [self.finished(ids) for ids in outputs]
 
-    def _finished(self, ids: list[int]) -> Generated:
-        ended = bool(ids) and ids[-1] in self._end_ids()
-        kept = ids[:-1] if ended else ids
-        return Generated(kept, self.tokenizer.decode(kept), "stop" if ended else "length")
+    def score_choices(self, rendered: Sequence[Sequence[int]], choices: Choices) -> list[Generated]:
+        """One packed forward over all prompts, each continued by every option.
 
-    def _end_ids(self) -> set[int]:
-        end = self.model.generation_config.eos_token_id
-        return {end} if isinstance(end, int) else set(end or ()) | {self.tokenizer.eos_token_id}
+        A model that cannot be packed takes one forward a prompt, a row an option.
+        """
+        import torch
+
+        options = self.option_ids(choices)
+        with torch.inference_mode():
+            if trie.supports_packing(self.model.config) is None:
+                packed = trie.pack([[*ids, *option] for ids in rendered for option in options])
+                lengths = [len(ids) for ids in rendered for _ in options]
+                sums = trie.completion_log_probs(self.model, packed, lengths).view(len(rendered), len(options))
+            else:
+                sums = torch.stack([self._option_sums(ids, options) for ids in rendered])
+        width = max(map(len, options))
+        return [scored(choices, row, width) for row in sums.tolist()]
+
+    def _option_sums(self, ids: Sequence[int], options: Sequence[Sequence[int]]) -> Any:
+        """Log-probabilities (k,) of the options after one prompt, by a plain forward of right-padded rows."""
+        import torch
+
+        device, width = self.model.device, max(map(len, options))
+        pad = self.tokenizer.pad_token_id
+        rows = torch.tensor([[*ids, *o, *[pad] * (width - len(o))] for o in options], device=device)
+        mask = torch.tensor([[1] * (len(ids) + len(o)) + [0] * (width - len(o)) for o in options], device=device)
+        logits = self.model(input_ids=rows, attention_mask=mask).logits[:, len(ids) - 1 : -1].float()
+        chosen = logits.gather(-1, rows[:, len(ids) :, None])[..., 0] - logits.logsumexp(-1)
+        return (chosen * mask[:, len(ids) :]).sum(-1)
 
     def _decode(self, rendered: Sequence[Sequence[int]], cap: int) -> list[list[int]]:
         import torch
         from transformers import GenerationConfig
 
-        model, end_ids = self.model, sorted(self._end_ids())
+        model, end_ids = self.model, sorted(self.end_ids)
         pad = self.tokenizer.pad_token_id
         width = max(map(len, rendered))
         ids = torch.tensor([[pad] * (width - len(r)) + list(r) for r in rendered], device=model.device)
@@ -172,8 +182,8 @@ class TransformersEngine:
             return DynamicCache(config=self.model.config)
         width = max(map(len, rendered)) - 1
         caches = []
-        for rows in _groups(rendered, self.engine.pack_tokens):
-            packed = trie.pack([list(ids[:-1]) for ids in rows])
+        for rows in groups(rendered, range(len(rendered)), self.engine.pack_tokens):
+            packed = trie.pack([list(rendered[i][:-1]) for i in rows])
             caches.append(trie.gather_cache(trie.prefill(self.model, packed), packed, range(len(rows)), width))
         return _stacked(caches)
 
@@ -181,31 +191,6 @@ class TransformersEngine:
         """Drop the weights."""
         self._model = None
         release_memory()
-
-
-@contextlib.contextmanager
-def opened(*arguments: Any, **options: Any) -> Iterator[TransformersEngine]:
-    engine = TransformersEngine(*arguments, **options)
-    try:
-        yield engine
-    finally:
-        engine.close()
-
-
-def _groups(rendered: Sequence[Sequence[int]], most: int) -> Iterator[list[Sequence[int]]]:
-    """Runs of neighbours whose distinct tokens, counted against the row before, stay within `most`."""
-    group: list[Sequence[int]] = []
-    positions = 0
-    for ids in rendered:
-        shared = 0
-        if group:
-            shared = next((n for n, (a, b) in enumerate(zip(group[-1], ids, strict=False)) if a != b), len(ids))
-        if group and positions + len(ids) - shared > most:
-            yield group
-            group, positions, shared = [], 0, 0
-        group.append(ids)
-        positions += len(ids) - shared
-    yield group
 
 
 def _stacked(caches: list[Any]) -> Any:
@@ -217,11 +202,3 @@ def _stacked(caches: list[Any]) -> Any:
         return caches[0]
     layers = zip(*(cache.layers for cache in caches), strict=True)
     return DynamicCache([(torch.cat([p.keys for p in ls]), torch.cat([p.values for p in ls])) for ls in layers])
-
-
-def render(tokenizer: Any, prompt: str, template_kwargs: dict[str, Any]) -> list[int]:
-    """One user message -> token ids by the chat template, up to where the model begins to answer."""
-    ids = tokenizer.apply_chat_template(
-        as_messages(prompt), add_generation_prompt=True, tokenize=True, return_dict=False, **template_kwargs
-    )
-    return list(ids)

@@ -90,6 +90,10 @@ def evaluate(recipe: Recipe) -> Path:
             counts={"items": len(items), "outcomes": len(outcomes)},
             recipe=recipe.resolved(),
         )
+    if any(system.name not in UNTRAINED for system in systems):
+        from scope.publish import write_cards
+
+        write_cards(recipe)
     print(text)
     print(f"evaluate: {len(outcomes)} outcomes in {folder}")
     return folder

@@ -61,7 +61,7 @@ def build_authored(
     for question in draw_authored(seed, split, tier, families, avoid):
         # First the side of the right number that is due, then the class the family has given least.
         family = f"{question.family}-{question.tier}"
-        due = leaning[family].due(question.mistakes, question.gold)
+        due = leaning[family].due(question.mistakes, question.gold) or question.mistakes
         fewest = min(classes[family][m.wrong_class] for m in due)
         mistake = writer.rng.choice([m for m in due if classes[family][m.wrong_class] == fewest])
         leaning[family].took(mistake, question.gold)
@@ -126,31 +126,28 @@ def build_composed(
 def _written(
     chosen: Sequence[tuple[Question, Mistake]], targets: Targets, seed: int, split: str, phrasings: Sequence[Path]
 ) -> tuple[list[Item], list[str]]:
-    """The items in the order of `chosen`, and the ids of questions that no channel's phrasings fit.
+    """The items in the order of `chosen`, and the ids of questions that no channel bears.
 
-    Channels are dealt out evenly within each source, type, class and yes/no. Where one does not
-    fit, it is exchanged with the next question's that both can bear.
+    Channels are dealt out evenly within each source, type, class and yes/no. A question that cannot
+    bear its channel exchanges it with the next one that can; failing that it takes another channel.
     """
     writer = Writer(seed, split, phrasings)
     rng = random.Random(f"pool/{seed}/{split}/channels")
-    fits = [{name for name in writer.channels if writer.bears(name, question)} for question, _ in chosen]
+    bears = [[name for name in writer.channels if writer.bears(name, question)] for question, _ in chosen]
     order = sorted(range(len(chosen)), key=lambda i: _stratum(*chosen[i]))
     dealt = spread(apportion(len(chosen), targets.channels), rng)
     channel = dict(zip(order, dealt, strict=True))
     for place, i in enumerate(order):
-        if channel[i] in fits[i]:
+        if channel[i] in bears[i] or not bears[i]:
             continue
         for j in [*order[place + 1 :], *reversed(order[:place])]:
-            if channel[j] in fits[i] and channel[i] in fits[j]:
+            if channel[j] in bears[i] and channel[i] in bears[j]:
                 channel[i], channel[j] = channel[j], channel[i]
                 break
-    items, unfit = [], []
-    for i, (question, mistake) in enumerate(chosen):
-        if channel[i] in fits[i]:
-            items.append(writer.item(question, mistake, channel[i]))
         else:
-            unfit.append(item_id(question))
-    return items, unfit
+            channel[i] = rng.choice(bears[i])
+    items = [writer.item(*chosen[i], channel[i]) for i in range(len(chosen)) if bears[i]]
+    return items, [item_id(question) for (question, _), borne in zip(chosen, bears, strict=True) if not borne]
 
 
 def _stratum(question: Question, mistake: Mistake) -> tuple[str, ...]:

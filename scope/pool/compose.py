@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,10 +22,13 @@ from scope.answers import ANSWER_TYPES
 from scope.items import CHANNELS, WRONG_CLASSES
 from scope.pool.foils import Leaning, Mistake
 from scope.pool.questions import PoolError, Question
+from scope.recipe import PoolConfig
 
 #: What one item off its target costs, by margin: sources before types before classes.
 _COST = {"source": 100.0, "answer_type": 10.0, "wrong_class": 3.0, "yes_no": 1.0, "cell": 0.01}
 _RAKING_ROUNDS = 200
+#: Questions looked at for one whose wrong number lies on the side that is due.
+_LOOK_AHEAD = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ def published(margin: str) -> dict[str, float]:
     return tomllib.loads(Path(__file__).with_name("mist.toml").read_text("utf-8"))[margin]
 
 
-def targets_of(pool: Any, known_sources: Collection[str]) -> Targets:
+def targets_of(pool: PoolConfig, known_sources: Collection[str]) -> Targets:
     """The targets a recipe's pool section asks for; what it leaves empty is as published.
 
     Sources of one's own leave the wrong-answer classes free unless they are asked for: the published
@@ -95,33 +98,42 @@ def spread(counts: Mapping[str, int], rng: random.Random) -> list[str]:
 def choose(candidates: Sequence[Question], n: int, targets: Targets, seed: int) -> list[tuple[Question, Mistake]]:
     """`n` questions (fewer if there are fewer) with one of their mistakes each, nearest to the targets.
 
-    Within what the counts leave open everything is drawn at random from the seed. The order of the
-    result is random, so that any beginning of it is a fair sample.
+    Beside the targets, yes and no are as frequent in each source, and wrong numbers lie above the right
+    ones as often as below, as far as the questions allow. Within what the counts leave open everything
+    is drawn at random from the seed. The order of the result is random, so that any beginning of it is
+    a fair sample.
     """
+    rng = random.Random(f"pool/{seed}/compose")
     groups: dict[Group, list[Question]] = defaultdict(list)
     for question in candidates:
-        classes = {mistake.wrong_class for mistake in question.mistakes}
-        gold = question.gold if question.answer_type == "boolean" else ""
-        group = Group(question.source, question.answer_type, gold, tuple(c for c in WRONG_CLASSES if c in classes))
-        groups[group].append(question)
-    if not groups:
-        return []
-    rng = random.Random(f"pool/{seed}/compose")
-    leaning: dict[str, Leaning] = defaultdict(Leaning)
+        yes_no = question.gold if question.answer_type == "boolean" else ""
+        groups[Group(question.source, question.answer_type, yes_no, _gives(question))].append(question)
     waiting = {group: rng.sample(groups[group], len(groups[group])) for group in sorted(groups)}
+    leaning: dict[str, Leaning] = defaultdict(Leaning)
     chosen = []
     for group, wrong_class, count in _counts({g: len(q) for g, q in waiting.items()}, n, targets):
+        lean = leaning[group.answer_type]
         for _ in range(count):
-            question = waiting[group].pop()
-            fits = [mistake for mistake in question.mistakes if mistake.wrong_class == wrong_class]
-            # A known one, else the most tempting distractor, or any of an open question's mistakes.
-            lean = leaning[f"{question.source}/{question.answer_type}/{question.family}"]
-            due = fits[:1] if fits[0].known else lean.due(fits, question.gold)
-            mistake = due[0] if question.options else rng.choice(due)
+            question, due = _next_due(waiting[group], wrong_class, lean)
+            # A known wrong answer, else the most tempting distractor, or any of an open question's mistakes.
+            mistake = due[0] if question.options or due[0].known else rng.choice(due)
             lean.took(mistake, question.gold)
             chosen.append((question, mistake))
     rng.shuffle(chosen)
     return chosen
+
+
+def _next_due(waiting: list[Question], wrong_class: str, lean: Leaning) -> tuple[Question, list[Mistake]]:
+    """Take the next question with a mistake of the class on the due side (else the next one), and those mistakes."""
+    for place in range(1, min(len(waiting), _LOOK_AHEAD) + 1):
+        question = waiting[-place]
+        fits = [m for m in question.mistakes if m.wrong_class == wrong_class]
+        due = lean.due(fits[:1] if fits[0].known else fits, question.gold)
+        if due:
+            del waiting[-place]
+            return question, due
+    question = waiting.pop()
+    return question, [m for m in question.mistakes if m.wrong_class == wrong_class]
 
 
 class Group(NamedTuple):
@@ -133,6 +145,11 @@ class Group(NamedTuple):
     classes: tuple[str, ...]
 
 
+def _gives(question: Question) -> tuple[str, ...]:
+    first = question.mistakes[0]
+    return tuple(sorted({m.wrong_class for m in ([first] if first.known else question.mistakes)}))
+
+
 def _counts(sizes: Mapping[Group, int], n: int, targets: Targets) -> list[tuple[Group, str, int]]:
     """How many questions of each group get a wrong answer of each of its classes."""
     from scipy.optimize import Bounds, LinearConstraint, milp
@@ -140,6 +157,8 @@ def _counts(sizes: Mapping[Group, int], n: int, targets: Targets) -> list[tuple[
 
     cells = [(group, wrong_class) for group in sizes for wrong_class in group.classes]
     total = min(n, sum(sizes.values()))
+    if not total:
+        return []
     wanted: list[tuple[str, list[int], float]] = []  # margin, its cells, its target
     for margin, shares, name in (
         ("source", targets.sources, lambda g, c: g.source),
@@ -154,11 +173,17 @@ def _counts(sizes: Mapping[Group, int], n: int, targets: Targets) -> list[tuple[
     raked = _raked(sizes, by_cell, total, targets)
     wanted += [("cell", by_cell[cell], raked[cell]) for cell in by_cell]
 
-    # Variables: the cells, then for every wanted sum how far it falls short and how far it is exceeded,
-    # then the same for yes against no.
-    n_cells, n_wanted = len(cells), len(wanted)
-    sources = sorted({group.source for group in sizes if group.yes_no})
-    width = n_cells + 2 * (n_wanted + len(sources))
+    # Yes against no in each source, to be zero.
+    signed: dict[str, dict[int, float]] = defaultdict(dict)
+    for i, (group, _) in enumerate(cells):
+        if group.yes_no:
+            signed[group.source][i] = 1.0 if group.yes_no == "yes" else -1.0
+
+    # Variables: the cells, then for every sum how far it falls short and how far it is exceeded.
+    sums = [(margin, dict.fromkeys(members, 1.0), target) for margin, members, target in wanted]
+    sums += [("yes_no", members, 0.0) for members in signed.values()]
+    n_cells = len(cells)
+    width = n_cells + 2 * len(sums)
     cost = np.zeros(width)
     rows: list[dict[int, float]] = []
     low: list[float] = []
@@ -169,16 +194,10 @@ def _counts(sizes: Mapping[Group, int], n: int, targets: Targets) -> list[tuple[
         low.append(least)
         high.append(most)
 
-    for k, (margin, members, target) in enumerate(wanted):
+    for k, (margin, members, target) in enumerate(sums):
         short, over = n_cells + 2 * k, n_cells + 2 * k + 1
         cost[short] = cost[over] = _COST[margin]
-        constrain({**dict.fromkeys(members, 1.0), short: 1.0, over: -1.0}, target, target)
-    for k, source in enumerate(sources, n_wanted):
-        short, over = n_cells + 2 * k, n_cells + 2 * k + 1
-        cost[short] = cost[over] = _COST["yes_no"]
-        of_source = [(i, group.yes_no) for i, (group, _) in enumerate(cells) if group.source == source and group.yes_no]
-        signed = {i: (1.0 if yes_no == "yes" else -1.0) for i, yes_no in of_source}
-        constrain({**signed, short: 1.0, over: -1.0}, 0, 0)
+        constrain({**members, short: 1.0, over: -1.0}, target, target)
     for group, size in sizes.items():
         constrain({i: 1.0 for i, cell in enumerate(cells) if cell[0] is group}, 0, size)
     constrain(dict.fromkeys(range(n_cells), 1.0), total, total)

@@ -32,6 +32,14 @@ class Mistake:
         """Somebody or some model gave this answer; it is not one of ours."""
         return self.name in KNOWN
 
+    def side(self, gold: str) -> int:
+        """1 for a number above the gold, -1 below it, 0 if either is no number."""
+        try:
+            wrong, right = Fraction(self.value.replace(",", "")), Fraction(gold.replace(",", ""))
+        except (ValueError, ZeroDivisionError):
+            return 0
+        return (wrong > right) - (wrong < right)
+
 
 def text(value: object) -> str:
     """A number as it is written in items: no exponent, no trailing zeros beyond the given ones."""
@@ -115,20 +123,11 @@ class Leaning:
         self.above = 0  # how many more wrong numbers lay above the gold than below
 
     def due(self, mistakes: Sequence[Mistake], gold: str) -> list[Mistake]:
-        """The mistakes on the side that is due, or all of them if none is."""
-        return [m for m in mistakes if self.above * _side(m.value, gold) < 0] or list(mistakes)
+        """The mistakes that do not lean further the way it leans already."""
+        return [m for m in mistakes if self.above * m.side(gold) <= 0]
 
     def took(self, mistake: Mistake, gold: str) -> None:
-        self.above += _side(mistake.value, gold)
-
-
-def _side(value: str, gold: str) -> int:
-    """1 for a number above the gold, -1 below it, 0 if either is no number."""
-    try:
-        wrong, right = Fraction(value.replace(",", "")), Fraction(gold.replace(",", ""))
-    except (ValueError, ZeroDivisionError):
-        return 0
-    return (wrong > right) - (wrong < right)
+        self.above += mistake.side(gold)
 
 
 # ---------------------------------------------------------------- sieve

@@ -6,6 +6,7 @@ seeded rotation, so none of them tells anything about the answer.
 
 import hashlib
 import random
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -30,7 +31,9 @@ class Writer:
         self.wrong_place: dict[tuple[int, int], Rotation[int]] = {}
 
     def bears(self, channel: str, question: Question) -> bool:
-        """Whether the channel has phrasings of both kinds for this question."""
+        """Whether the channel has phrasings of both kinds for this question, and a calculator something to reckon."""
+        if channel == "calculator_note" and not re.search(r"\d", " ".join([question.question, *question.options])):
+            return False
         return bool(self._values(channel, question) and self._irrelevant(channel, question))
 
     def _values(self, channel: str, question: Question) -> set[str]:

@@ -29,11 +29,11 @@ def table(results: dict[str, Any]) -> str:
         main.add_column(metric, justify="right", no_wrap=True)
     for name, system in results["systems"].items():
         cells = system["cells"]
-        main.add_row(name, *(_rate(system["rates"][m], cells.get(m)) for m in HEADINGS))
-    for name, difference in results["differences"].items():
+        main.add_row(name, *(rate(system["rates"][m], cells.get(m)) for m in HEADINGS))
+    for name, paired in results["differences"].items():
         main.add_section()
-        main.add_row(f"{name} - base", *(_difference(difference["rates"][m]) for m in HEADINGS))
-        main.add_row("", *(_interval(difference["rates"][m]) for m in HEADINGS))
+        main.add_row(f"{name} - base", *(difference(paired["rates"][m]) for m in HEADINGS))
+        main.add_row("", *(interval(paired["rates"][m]) for m in HEADINGS))
     console.print(main)
     console.print(
         f"(t n): share of answers cut by the token cap. [low, high]: {level} interval of the paired difference, "
@@ -41,8 +41,8 @@ def table(results: dict[str, Any]) -> str:
         "clean; less is better."
     )
     console.print(_labels(results))
-    for name, difference in results["differences"].items():
-        r = difference["repairs"]
+    for name, paired in results["differences"].items():
+        r = paired["repairs"]
         console.print(
             f"{name} against base, misleading cell: {r['repairs']} of {r['base_failures']} clean-right failures "
             f"repaired; gains {r['gains']}, costs {r['costs']}, net {r['net']:+d}"
@@ -54,19 +54,22 @@ def table(results: dict[str, Any]) -> str:
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
 
 
-def _rate(rate: dict[str, Any], cell: dict[str, Any] | None) -> str:
-    text = "undefined" if rate["estimate"] is None else f"{100 * rate['estimate']:.1f}"
-    if rate["sd"] is not None:
-        text += f" ±{100 * rate['sd']:.1f}"
+def rate(found: dict[str, Any], cell: dict[str, Any] | None = None) -> str:
+    """A rate in per cent with its sd, and its cell's truncated share where one is given."""
+    text = "undefined" if found["estimate"] is None else f"{100 * found['estimate']:.1f}"
+    if found["sd"] is not None:
+        text += f" ±{100 * found['sd']:.1f}"
     return text if cell is None else f"{text} (t {100 * cell['truncated_share']:.1f})"
 
 
-def _difference(rate: dict[str, Any]) -> str:
-    return "undefined" if rate["estimate"] is None else f"{100 * rate['estimate']:+.1f}"
+def difference(found: dict[str, Any]) -> str:
+    """A difference of rates in percentage points, signed."""
+    return "undefined" if found["estimate"] is None else f"{100 * found['estimate']:+.1f}"
 
 
-def _interval(rate: dict[str, Any]) -> str:
-    return "" if rate["interval"] is None else "[{:+.1f}, {:+.1f}]".format(*(100 * end for end in rate["interval"]))
+def interval(found: dict[str, Any]) -> str:
+    """The interval of a difference in percentage points; empty where it is undefined."""
+    return "" if found["interval"] is None else "[{:+.1f}, {:+.1f}]".format(*(100 * end for end in found["interval"]))
 
 
 def _labels(results: dict[str, Any]) -> Any:

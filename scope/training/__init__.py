@@ -9,33 +9,45 @@ from pathlib import Path
 from typing import Any
 
 from scope import artifacts, merge, mining
-from scope.artifacts import StageError
-from scope.conditions import Condition
 from scope.engines import release_memory
-from scope.items import Quartet, load_quartets
-from scope.mixture import realised_masses
+from scope.items import Item, Quartet, load_quartets
 from scope.models import ResolvedModel, load_tokenizer, resolve_model
-from scope.pairs import arm_masses, run_plan
+from scope.pairs import construction
 from scope.pool import stage as pool
-from scope.recipe import Recipe
+from scope.recipe import Recipe, asset
 from scope.training.batch import Batch, batch_arithmetic
+from scope.training.rows import Prepared, plan_line, planned, planned_rows, prepare
 
-FOLDER = "train"
+__all__ = ["FOLDER", "planned_rows", "train"]
+
+FOLDER = merge.TRAIN
+
+
+#: Settings that one objective alone reads; they do not matter to the others.
+OWN_SETTINGS = {
+    "dpo": {"loss", "beta", "label_smoothing", "packing", "reference"},
+    "sft": set[str](),
+    "opsd": {"max_completion"},
+}
 
 
 def key(recipe: Recipe, quartets: str, weights: str, batch: Batch) -> dict[str, Any]:
     """Everything the adapter depends on. World size and device batch are in it: sums of floats depend on them."""
+    kind = recipe.trainer.kind
     unkeyed = {"report_to", "logging_steps", "checkpoint_steps", "save_steps"}
+    unkeyed |= set().union(*(own for other, own in OWN_SETTINGS.items() if other != kind))
+    note = {"note": artifacts.file_hash(asset(recipe.mining.note))} if kind == "opsd" else {}
     return {
         "quartets": quartets,
         "weights": weights,
         "dtype": recipe.model.dtype,
         "chat_template_kwargs": recipe.model.chat_template_kwargs,
         "attn_implementation": recipe.model.attn_implementation,
-        "pairs": recipe.part("pairs")["pairs"],
+        "pairs": dataclasses.asdict(construction(recipe)),
         "trainer": {k: v for k, v in recipe.part("trainer")["trainer"].items() if k not in unkeyed},
         "world_size": batch.world_size,
         "seed": recipe.seed,
+        **note,
     }
 
 
@@ -52,9 +64,12 @@ def train(recipe: Recipe) -> Path:
         from scope.preview import preview
 
         return preview(recipe)
+    from scope import publish
+
     batch = batch_arithmetic(recipe)
     resolved = resolve_model(recipe.model.base, recipe.model.revision, recipe.model.mirror)
     command = recipe.command("mine.py")
+    pools = pool.prepare(recipe)
     mined = artifacts.require(
         recipe.folder(mining.FOLDER),
         mining.FOLDER,
@@ -62,7 +77,7 @@ def train(recipe: Recipe) -> Path:
         {
             "weights": resolved.weights_sha256,
             "chat_template_kwargs": recipe.model.chat_template_kwargs,
-            "pool": pool.prepare(recipe).hashes,
+            "pool": pools.hashes,
             "mining": recipe.part("mining")["mining"],
         },
     )
@@ -77,10 +92,13 @@ def train(recipe: Recipe) -> Path:
             if is_main():
                 artifacts.refuse_other_work(folder, wanted, "train", recipe.command("train.py"))
             quartets = load_quartets(recipe.folder(mining.FOLDER) / "quartets.jsonl")
-            _run(recipe, resolved, quartets, batch, wanted, folder)
+            _run(recipe, resolved, quartets, pools.train, batch, wanted, folder)
         if is_main():
             release_memory()
             merge.merge(recipe, resolved)
+            publish.write_cards(recipe)
+            if recipe.push_to:
+                print(f"train: published at {publish.push(recipe)}")
     return recipe.folder(merge.FOLDER)
 
 
@@ -92,49 +110,32 @@ class _no_lock:
         pass
 
 
-def planned_rows(
-    recipe: Recipe, tokenizer: Any, quartets: Sequence[Quartet], batch: Batch
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The run's rows as the trainer takes them, in order, and the facts worth keeping about them."""
-    from scope.training.tokenise import tokenise_all
+def make_trainer(
+    recipe: Recipe, resolved: ResolvedModel, tokenizer: Any, prepared: Prepared, rows: Any, batch: Batch, folder: Path
+) -> Any:
+    """The trainer of the recipe's objective on a data set of planned rows."""
+    arguments = (recipe, resolved, tokenizer, rows, batch, folder)
+    if recipe.trainer.kind == "sft":
+        from scope.training import sft
 
-    kept, ids, overlong = tokenise_all(
-        tokenizer, quartets, recipe.model.chat_template_kwargs, recipe.trainer.max_length, recipe.trainer.overlong
-    )
-    if not kept:
-        raise StageError(
-            f"all {len(quartets)} quartets exceed trainer.max_length={recipe.trainer.max_length}; raise it"
-        )
-    plan = run_plan(len(kept), recipe.pairs, batch.rows, recipe.seed)
-    rows = [
-        {
-            "row": number,
-            "item_id": kept[index].item_id,
-            "condition": str(condition),
-            "prompt_ids": ids[index].prompts[condition],
-            "chosen_ids": ids[index].chosen,
-            "rejected_ids": ids[index].rejected,
-        }
-        for number, (index, condition) in enumerate(plan)
-    ]
-    facts = {
-        "quartets": len(kept),
-        "overlong": dataclasses.asdict(overlong),
-        "masses": {str(c): m for c, m in arm_masses(recipe.pairs).items()},
-        "realised_masses": {str(c): m for c, m in realised_masses(plan).items()},
-        "passes": _passes(plan, len(kept)),
-        "batch": dataclasses.asdict(batch),
-    }
-    return rows, facts
+        return sft.make_trainer(*arguments)
+    if recipe.trainer.kind == "opsd":
+        from scope.training import opsd
 
+        return opsd.make_trainer(*arguments)
+    from scope.training import dpo
 
-def _passes(plan: list[tuple[int, Condition]], n_quartets: int) -> float:
-    """How often the most drawn condition goes through the quartets."""
-    return max(sum(1 for _, found in plan if found is c) for c in Condition) / n_quartets
+    return dpo.make_trainer(*arguments, prepared.prompts())
 
 
 def _run(
-    recipe: Recipe, resolved: ResolvedModel, quartets: list[Quartet], batch: Batch, wanted: dict[str, Any], folder: Path
+    recipe: Recipe,
+    resolved: ResolvedModel,
+    quartets: Sequence[Quartet],
+    items: Sequence[Item],
+    batch: Batch,
+    wanted: dict[str, Any],
+    folder: Path,
 ) -> None:
     import datasets
     import transformers
@@ -142,19 +143,15 @@ def _run(
     from scope.training.callbacks import checkpoints, drop_incomplete
 
     tokenizer = load_tokenizer(resolved)
-    rows, facts = planned_rows(recipe, tokenizer, quartets, batch)
+    prepared = prepare(recipe, tokenizer, quartets, items)
+    rows, facts = planned(recipe, prepared, batch)
     if is_main():
         print(describe(recipe, facts))
         drop_incomplete(folder)
-        artifacts.write_jsonl(
-            folder / "plan.jsonl",
-            ({"row": r["row"], "item_id": r["item_id"], "condition": r["condition"]} for r in rows),
-        )
+        artifacts.write_jsonl(folder / "plan.jsonl", map(plan_line, rows))
     transformers.set_seed(recipe.seed)
     began = time.monotonic()
-    from scope.training.dpo import make_trainer
-
-    trainer = make_trainer(recipe, resolved, tokenizer, datasets.Dataset.from_list(rows), batch, folder)
+    trainer = make_trainer(recipe, resolved, tokenizer, prepared, datasets.Dataset.from_list(rows), batch, folder)
     done = checkpoints(folder)
     resumed = max(done) if done else None
     if resumed is not None and is_main():
@@ -167,10 +164,7 @@ def _run(
     config = json.loads((folder / "adapter" / "adapter_config.json").read_text("utf-8"))
     config |= {"base_model_name_or_path": recipe.model.base, "revision": resolved.revision}
     artifacts.write_json(folder / "adapter" / "adapter_config.json", config)
-    artifacts.write_json(
-        folder / "adapter" / "base.json",
-        {"base": recipe.model.base, "revision": resolved.revision, "weights_sha256": resolved.weights_sha256},
-    )
+    artifacts.write_json(folder / "adapter" / "base.json", merge.base_record(resolved))
     artifacts.write_json(
         folder / "timings.json", {"seconds": time.monotonic() - began, "resumed_from": resumed, **result.metrics}
     )
@@ -182,32 +176,35 @@ def _run(
         outputs=["adapter/adapter_model.safetensors", "adapter/adapter_config.json", "plan.jsonl"],
         seed=recipe.seed,
         facts=facts,
-        step0_loss=step0(trainer),
+        step0_loss=at_start(trainer, "step0_loss"),
+        reference_drift=at_start(trainer, "reference_drift"),
         first_loss=losses[0],
         last_loss=losses[-1],
         recipe=recipe.resolved(),
+        command=recipe.command("train.py"),
     )
     print(f"train: {batch.max_steps} steps, loss {losses[0]:.4f} -> {losses[-1]:.4f}; adapter in {folder / 'adapter'}")
 
 
-def step0(trainer: Any) -> float | None:
-    """The checked loss before the first update; of the run that began, if this one was resumed."""
-    if trainer.step0_loss is not None:
-        return trainer.step0_loss
-    return next((entry["step0_loss"] for entry in trainer.state.log_history if "step0_loss" in entry), None)
+def at_start(trainer: Any, name: str) -> float | None:
+    """What DPO measured on its first micro-batch, also if this run was resumed; None where nothing was."""
+    return next((entry[name] for entry in trainer.state.log_history if name in entry), None)
 
 
 def describe(recipe: Recipe, facts: dict[str, Any]) -> str:
     """What will be trained, in the terms of the paper."""
     batch, overlong = facts["batch"], facts["overlong"]
-    masses = ", ".join(f"{c} {100 * m:.1f} %" for c, m in facts["masses"].items())
+    shares = [
+        ", ".join(f"{condition} {100 * mass:.1f} %" for condition, mass in facts[which].items())
+        for which in ("masses", "realised_masses")
+    ]
+    alone = f", {facts['alone']} left out as alone in their answer type" if facts["alone"] else ""
     return "\n".join(
         [
-            f"train: {facts['quartets']} quartets ({overlong['cut']} with a cut prompt, "
-            f"{overlong['dropped']} dropped as overlong)",
-            f"train: {masses}; realised "
-            + ", ".join(f"{c} {100 * m:.1f} %" for c, m in facts["realised_masses"].items()),
-            f"train: {batch['global_batch']} pairs a step = {batch['device_batch']} x {batch['accumulation']} "
+            f"train: {recipe.arm_name} ({recipe.trainer.kind}) on {facts['quartets']} quartets ({overlong['cut']} with "
+            f"a cut prompt, {overlong['dropped']} dropped as overlong{alone})",
+            f"train: {shares[0]}; realised {shares[1]}",
+            f"train: {batch['global_batch']} rows a step = {batch['device_batch']} x {batch['accumulation']} "
             f"accumulated x {batch['world_size']} processes; {batch['max_steps']} steps, {facts['passes']:.1f} passes",
         ]
     )

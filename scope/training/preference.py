@@ -1,8 +1,9 @@
 """The preference trainer: TRL's DPOTrainer on rows that are already decided, tokenised and ordered.
 
-The loss, the metrics and the optimisation are TRL's. What is added: rows come in the plan's order,
-rewards are logged by condition, step 0 is checked against ln 2, a loss that is not finite stops
-the run, and with `packing=trie` the forward pass computes every shared prefix once.
+The loss, the metrics and the optimisation are TRL's. What is added: rows come in the plan's order and
+weigh the same however they are dealt into micro-batches, the reference may come from the run's store,
+rewards are logged by condition, step 0 is checked against ln 2, what is not finite stops the run, and
+with `packing=trie` the forward pass computes every shared prefix once.
 """
 
 import math
@@ -10,15 +11,21 @@ from typing import Any
 
 import torch
 from torch.utils.data import SequentialSampler
+from transformers import TrainerCallback
 from trl import DPOTrainer
 from trl.trainer.dpo_trainer import DataCollatorForPreference
 
 from scope.artifacts import StageError
 from scope.conditions import Condition
+from scope.training import faults
 from scope.training.packing import packed_forward
+from scope.training.reference import Pair, Reference, Unit
 
 LN2 = math.log(2.0)
 STEP0_TOLERANCE = 1e-3
+#: Largest difference between a kept and a live reference, nats a sequence, in fp32 and otherwise. Rounding
+#: stays far below it (1e-4; 0.5 in bf16); the reference of another model, or a damaged one, does not.
+DRIFT_TOLERANCE = (0.05, 5.0)
 
 _CONDITIONS = tuple(Condition)
 
@@ -33,16 +40,25 @@ class Collator(DataCollatorForPreference):
         return batch
 
 
-class PreferenceTrainer(DPOTrainer):
-    """DPO on planned rows. The dataset's columns are prompt_ids, chosen_ids, rejected_ids, row, condition."""
+class PreferenceTrainer(faults.SaysWhyNotSaved, DPOTrainer):
+    """DPO on planned rows. The dataset's columns are prompt_ids, chosen_ids, rejected_ids, row, item_id, condition.
 
-    def __init__(self, *arguments: Any, packing: str, **options: Any):
+    reference: where the reference log-probabilities are kept; None computes them live, in the policy's batch.
+    """
+
+    def __init__(self, *arguments: Any, packing: str, reference: Reference | None = None, **options: Any):
         super().__init__(*arguments, **options)
         self.packing = packing
         # Reference log-probabilities always reach the loss through the batch, see `_compute_loss`.
         self.precompute_ref_logps = True
         self.step0_loss: float | None = None
+        self.reference_drift: float | None = None
         self.seen_rows: list[int] = []
+        self.reference = reference
+        self._kept: torch.Tensor | None = None
+        self._step_rows: list[int] = []
+        if reference is not None:
+            self.add_callback(_AtStart(self))
 
     def _prepare_dataset(self, dataset: Any, *_: Any, **__: Any) -> Any:
         return dataset
@@ -57,32 +73,86 @@ class PreferenceTrainer(DPOTrainer):
     def _forward(self, model: Any) -> Any:
         return packed_forward(model) if self.packing == "trie" else model
 
+    def read_reference(self) -> None:
+        """Take the reference of all rows from the store, and compute what is not there."""
+        assert self.reference is not None
+        accelerator = self.accelerator
+        self._kept = self.reference.log_probs(self._score, accelerator.process_index, accelerator.num_processes)
+
+    def _score(self, unit: Unit) -> list[Pair]:
+        rows = [
+            {"prompt_ids": list(prompt), "chosen_ids": list(unit.chosen), "rejected_ids": list(unit.rejected)}
+            for prompt in unit.prompts
+        ]
+        inputs = self._prepare_inputs(DataCollatorForPreference(pad_token_id=self._tokenizer.pad_token_id)(rows))
+        chosen, rejected = self.compute_ref_log_probs(self.model, inputs)
+        return list(zip(chosen.tolist(), rejected.tolist(), strict=True))
+
     def _compute_loss(self, model: Any, inputs: Any, return_outputs: bool) -> Any:
         rows, conditions = inputs.pop("row"), inputs.pop("condition")
-        chosen, rejected = self.compute_ref_log_probs(self.model, inputs)
-        inputs = {**inputs, "ref_chosen_logps": chosen, "ref_rejected_logps": rejected}
+        kept = self._kept[rows.cpu()].to(rows.device) if self._kept is not None and model.training else None
+        beginning = self.state.global_step == 0 and self.step0_loss is None
+        if kept is None or self.reference_drift is None:
+            reference = torch.stack(self.compute_ref_log_probs(self.model, inputs), dim=1)
+            if kept is not None:
+                self._check_drift(reference, kept)
+                # Policy and reference are the same at first; only a live reference shows it exactly.
+                reference = reference if beginning else kept
+        else:
+            reference = kept
+        inputs = {**inputs, "ref_chosen_logps": reference[:, 0], "ref_rejected_logps": reference[:, 1]}
         recorder = _Recorder(self._forward(model))
         loss = super()._compute_loss(recorder, inputs, False)
-        if not torch.isfinite(loss):
-            raise StageError(
-                f"the loss is {loss.item()} at step {self.state.global_step}; its rows are {rows.tolist()} "
-                "of plan.jsonl. The last checkpoint is kept; lower trainer.learning_rate or check these rows"
-            )
-        if model.training:
-            self._record(recorder.log_probs, inputs, conditions)
-            self.seen_rows += self.accelerator.gather(rows).tolist()
-            if self.step0_loss is None and self.state.global_step == 0:
-                self._check_step0(loss)
-        return loss
+        if not model.training:
+            return loss
+        gathered = self.accelerator.gather(rows).tolist()
+        # The mean over all processes is not finite if one of theirs is not, so all of them stop.
+        everywhere = self.accelerator.gather(loss.detach().reshape(1)).mean().item()
+        if not math.isfinite(everywhere):
+            raise faults.not_finite("the loss", everywhere, self.state.global_step, gathered, self.train_dataset)
+        self._record(recorder.log_probs, inputs, conditions)
+        self.seen_rows += gathered
+        self._step_rows += gathered
+        if beginning:
+            self._check_step0(everywhere)
+        return loss * self._row_weight(rows)
 
-    def _check_step0(self, loss: torch.Tensor) -> None:
+    def _row_weight(self, rows: torch.Tensor) -> float:
+        """What makes rows count equally in a step, where the Trainer has micro-batches do so.
+
+        It is 1 for the plan's own micro-batches, and right for any that deal out a step's global batch.
+        """
+        return len(rows) / self.args.per_device_train_batch_size
+
+    def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
+        """The last look before the update: a gradient that is not finite must not reach the weights."""
+        norm = super()._get_grad_norm(model, grad_norm=grad_norm)
+        rows, self._step_rows = self._step_rows, []
+        if norm is not None and not math.isfinite(norm):
+            what = "the gradient's norm"
+            raise faults.not_finite(what, float(norm), self.state.global_step, rows, self.train_dataset)
+        return norm
+
+    def _check_step0(self, loss: float) -> None:
         """Before the first update the policy is the reference, so every pair's loss is ln 2."""
-        self.step0_loss = loss.item()
+        self.step0_loss = loss
         self._metrics["train"]["step0_loss"].append(self.step0_loss)
         if abs(self.step0_loss - LN2) > STEP0_TOLERANCE:
             raise StageError(
                 f"the loss at step 0 is {self.step0_loss:.6f}, not ln 2 = {LN2:.6f} within {STEP0_TOLERANCE:g}: "
                 "policy and reference differ before training; check dropout, precision, and that no adapter is active"
+            )
+
+    def _check_drift(self, live: torch.Tensor, kept: torch.Tensor) -> None:
+        """How far the kept reference is from a live one on this process's first micro-batch, nats a sequence."""
+        drift = self.accelerator.gather((live - kept).abs().max().reshape(1)).max().item()
+        self.reference_drift = drift
+        if self.state.global_step == 0:
+            self._metrics["train"]["reference_drift"].append(drift)
+        if not drift <= DRIFT_TOLERANCE[self.args.bf16]:
+            raise StageError(
+                f"the kept reference log-probabilities are {drift:.3g} nat off a live computation: they belong to "
+                "another model or are damaged; delete the run's reference folder, or set trainer.reference=live"
             )
 
     def _record(self, log_probs: torch.Tensor, inputs: Any, conditions: torch.Tensor) -> None:
@@ -104,6 +174,16 @@ class PreferenceTrainer(DPOTrainer):
                 metrics[f"rewards/rejected/{condition}"].append(of[:, 1].mean().item())
                 metrics[f"rewards/margins/{condition}"].append((of[:, 0] - of[:, 1]).mean().item())
                 metrics[f"rewards/accuracies/{condition}"].append((of[:, 0] > of[:, 1]).float().mean().item())
+
+
+class _AtStart(TrainerCallback):
+    """Reads the reference when the model stands where it will be trained (sharded, on its device)."""
+
+    def __init__(self, trainer: PreferenceTrainer):
+        self.trainer = trainer
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.trainer.read_reference()
 
 
 class _Recorder:

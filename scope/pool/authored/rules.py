@@ -32,7 +32,7 @@ _LIMITS = (
     (
         "The hall may be used by at most {limit} guests. {name} expects {count} groups of {each} people and {more} "
         "people who come alone.",
-        ("May all of them come in?", "Are they too many?"),
+        ("May all of them come in?", "Is that too many people?"),
         (3, 9, 4, 14),
         "guests",
     ),

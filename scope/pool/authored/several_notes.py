@@ -264,7 +264,9 @@ def notes_allowed(rng: random.Random, tier: str) -> Draw:
         return notes_allowed(rng, tier)
     names = {f"name{i}": name for i, name in enumerate(rng.sample(PEOPLE, 3), 1)}
     asked = rng.choice(
-        ["Are they too many?", "Is the limit exceeded?"] if over else ["May all of them come?", "Is the limit kept?"]
+        ("Is that too many people?", "Is the limit exceeded?")
+        if over
+        else ("May all of them come?", "Is the limit kept?")
     )
     q = filled(
         (_ALLOWED_HARD if hard else _ALLOWED)[kind], **names, **{f"day{i}": day for i, day in enumerate(days, 1)},

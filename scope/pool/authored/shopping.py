@@ -80,7 +80,7 @@ def change(rng: random.Random, tier: str) -> Draw:
 
 _SPENT = (
     "{name} buys {lines}. For which of these does {name} spend the {word} money?",
-    "On a shopping list are {lines}. Which line costs the {word} in all?",
+    "On a shopping list are {lines}. Which of them costs the {word} altogether?",
     "{name} pays for {lines}. Which of the four makes the {word2} part of the bill?",
 )
 

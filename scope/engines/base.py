@@ -1,0 +1,117 @@
+"""What an engine is, and the plain data that goes into it and comes out."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from scope.artifacts import Refusal
+
+#: A prompt as an engine sends it: token ids, or the user message where the tokenizer is a server's.
+Rendered = Sequence[int] | str
+
+
+class EngineError(Refusal):
+    """A request that an engine cannot serve."""
+
+
+class TooLongError(EngineError):
+    """Requests beyond the model's window; `indices` are theirs among the prompts given."""
+
+    def __init__(self, message: str, indices: Sequence[int]):
+        super().__init__(message)
+        self.indices = list(indices)
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How to decode. Every field is passed explicitly; nothing comes from a model's defaults."""
+
+    max_new_tokens: int
+    temperature: float = 0.0
+
+    def key(self) -> dict[str, Any]:
+        return {"sampling": asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """Options to score as a prompt's continuation.
+
+    by: `token`, the probability of each option's single token as the next one; `sequence`, of all its tokens
+    and the end token.
+    """
+
+    options: tuple[str, ...]
+    by: str = "token"
+
+    def key(self) -> dict[str, Any]:
+        return {"choices": asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """One raw output: token ids without the end token (none from a server), their text, and why it ended.
+
+    finish_reason: as in `scope.items.Completion`, or `too_long`: the server refuses the prompt for its length.
+    again: a failure that may pass; the request is repeated. cost: at most what the provider charges.
+    """
+
+    token_ids: Sequence[int]
+    text: str
+    finish_reason: str
+    n_prompt_tokens: int | None = None  # None: the length of the rendered prompt
+    n_tokens: int | None = None  # None: the length of token_ids
+    reasoning: str = ""
+    error: str = ""
+    log_probs: tuple[float, ...] = ()
+    engine: str = ""  # what answered, where that differs between requests
+    cost: float = 0.0
+    again: bool = False
+
+
+class Engine:
+    """Renders prompts, says what its outputs depend on, and computes a batch. All else is `scope.engines`."""
+
+    parallel = 1  # batches in flight at once
+    retries = 0  # how often a batch is repeated whose output says `again`
+    max_cost = 0.0  # spending cap over the whole store; 0: none
+    priced = False  # whether tokens and cost are printed and kept beside the store
+
+    def identity(self) -> dict[str, Any]:
+        """Everything but prompt and sampling that the output depends on."""
+        raise NotImplementedError
+
+    def version(self) -> str:
+        """Name and version for a reader, where an output does not say."""
+        return str(self.identity().get("kind", ""))
+
+    def control_tokens(self) -> list[str]:
+        """Strings that data must not contain, for the tokenizer reads them as tokens of its own."""
+        return []
+
+    def render(self, prompts: Sequence[str]) -> list[Any]:
+        """User messages -> `Rendered`, generation prompt included."""
+        raise NotImplementedError
+
+    def too_long(self, rendered: Sequence[Any], how: Sampling | Choices) -> dict[int, str]:
+        """Index -> sentence of every request that is known not to fit the window."""
+        return {}
+
+    def plan(self, rendered: Sequence[Any], how: Sampling | Choices) -> list[list[int]]:
+        """Indices of the requests, batch by batch; depends on nothing but the arguments and the recipe."""
+        return [[index] for index in range(len(rendered))]
+
+    def cost_bound(self, rendered: Sequence[Any], how: Sampling | Choices) -> float:
+        """The most a batch may cost."""
+        return 0.0
+
+    def generate(self, rendered: Sequence[Any], sampling: Sampling) -> list[Generated]:
+        """One batch."""
+        raise NotImplementedError
+
+    def score_choices(self, rendered: Sequence[Any], choices: Choices) -> list[Generated]:
+        """One batch of scored options: `text` is the likeliest, `log_probs` (k,) are before renormalising."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Give back weights or connections."""

@@ -1,0 +1,114 @@
+"""What engines that hold the weights share: template, window, plan in token order, end tokens, options."""
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+from scope.engines.base import Choices, Engine, EngineError, Generated, Sampling
+from scope.models import ResolvedModel, load_tokenizer
+from scope.prompts import as_messages
+from scope.recipe import EngineConfig, ModelConfig
+
+
+class LocalEngine(Engine):
+    """One model on disk (and at most one adapter), its tokenizer at hand."""
+
+    def __init__(self, model: ResolvedModel, config: ModelConfig, engine: EngineConfig, adapter: Any = None):
+        self.resolved, self.config, self.engine, self.adapter = model, config, engine, adapter
+        self.tokenizer = load_tokenizer(model)
+
+    def control_tokens(self) -> list[str]:
+        return [token.content for token in self.tokenizer.added_tokens_decoder.values()]
+
+    def render(self, prompts: Sequence[str]) -> list[list[int]]:
+        return [render(self.tokenizer, prompt, self.config.chat_template_kwargs) for prompt in prompts]
+
+    def too_long(self, rendered: Sequence[Sequence[int]], how: Sampling | Choices) -> dict[int, str]:
+        if (window := self.window()) is None:
+            return {}
+        if isinstance(how, Sampling):
+            room, what, advice = how.max_new_tokens, "max_new_tokens", "lower max_new_tokens or drop the item"
+        else:
+            room, what, advice = max(map(len, self.option_ids(how))), "tokens of an option", "drop the item"
+        return {
+            i: f"a prompt of {len(ids)} tokens and {what}={room} exceed the window of {window} tokens of "
+            f"{self.resolved.name}; {advice} (prompt begins {self.tokenizer.decode(list(ids[:40]))!r})"
+            for i, ids in enumerate(rendered)
+            if len(ids) + room > window
+        }
+
+    def window(self) -> int | None:
+        """Tokens that prompt and completion may have together; None if the model does not say."""
+        return json.loads((self.resolved.path / "config.json").read_text("utf-8")).get("max_position_embeddings")
+
+    @cached_property
+    def end_ids(self) -> set[int]:
+        """Token ids that end a completion, as the model's generation_config has them."""
+        from transformers import AutoConfig, GenerationConfig
+
+        path = self.resolved.path
+        if (path / "generation_config.json").exists():
+            end = GenerationConfig.from_pretrained(path, local_files_only=True).eos_token_id
+        else:
+            end = AutoConfig.from_pretrained(path, local_files_only=True).eos_token_id
+        return {end} if isinstance(end, int) else set(end or ()) | {self.tokenizer.eos_token_id}
+
+    def finished(self, ids: list[int]) -> Generated:
+        """New tokens, an end token last if the model ended by itself, as an output."""
+        ended = bool(ids) and ids[-1] in self.end_ids
+        kept = ids[:-1] if ended else ids
+        return Generated(kept, self.tokenizer.decode(kept), "stop" if ended else "length")
+
+    def option_ids(self, choices: Choices) -> list[list[int]]:
+        """Token ids of each option; by `sequence` the end token is the last."""
+        ids = [self.tokenizer.encode(option, add_special_tokens=False) for option in choices.options]
+        if choices.by == "sequence":
+            return [[*option, self.tokenizer.eos_token_id] for option in ids]
+        for option, tokens in zip(choices.options, ids, strict=True):
+            if len(tokens) != 1:
+                raise EngineError(
+                    f"the option {option!r} is {len(tokens)} tokens under the tokenizer of {self.resolved.name}; "
+                    "name options of one token each, or score whole options with by=sequence"
+                )
+        return ids
+
+    def close(self) -> None:
+        """Drop the weights."""
+
+
+def token_order(rendered: Sequence[Sequence[int]]) -> list[int]:
+    """Indices in token order: neighbours share the longest beginnings, so an item's prompts stand together."""
+    return sorted(range(len(rendered)), key=lambda i: tuple(rendered[i]))
+
+
+def groups(rendered: Sequence[Sequence[int]], order: Sequence[int], most: int) -> Iterator[list[int]]:
+    """Runs of neighbours in `order` whose distinct tokens, counted against the row before, stay within `most`."""
+    group: list[int] = []
+    positions = 0
+    for index in order:
+        ids, shared = rendered[index], 0
+        if group:
+            before = rendered[group[-1]]
+            shared = next((n for n, (a, b) in enumerate(zip(before, ids, strict=False)) if a != b), len(ids))
+        if group and positions + len(ids) - shared > most:
+            yield group
+            group, positions, shared = [], 0, 0
+        group.append(index)
+        positions += len(ids) - shared
+    if group:
+        yield group
+
+
+def scored(choices: Choices, log_probs: Sequence[float], n_tokens: int) -> Generated:
+    """The options' log-probabilities as an output; of equal ones the first is the likeliest."""
+    best = max(range(len(log_probs)), key=lambda k: log_probs[k])
+    return Generated([], choices.options[best], "choice", n_tokens=n_tokens, log_probs=tuple(map(float, log_probs)))
+
+
+def render(tokenizer: Any, prompt: str, template_kwargs: dict[str, Any]) -> list[int]:
+    """One user message -> token ids by the chat template, up to where the model begins to answer."""
+    ids = tokenizer.apply_chat_template(
+        as_messages(prompt), add_generation_prompt=True, tokenize=True, return_dict=False, **template_kwargs
+    )
+    return list(ids)

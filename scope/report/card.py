@@ -1,0 +1,286 @@
+"""The model card of a trained adapter or merged model: where it comes from, how it did, what it cannot show."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scope import artifacts, merge, mining
+from scope.evaluation.stage import FOLDER as EVALUATE
+from scope.evaluation.suites import SUITES
+from scope.mining.funnel import render
+from scope.models import SOURCES, weights_hash
+from scope.recipe import Recipe
+from scope.report.terminal import HEADINGS, difference, interval, rate
+
+ADAPTER = "adapter/adapter_model.safetensors"
+BASE = "base"
+#: Recipe keys that may name a server of one's own.
+ADDRESSES = ("server", "base_url", "endpoint")
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """What a card describes. results and system: where its evaluation stands, None where it has none."""
+
+    kind: str  # adapter or merged
+    folder: Path
+    manifest: dict[str, Any]  # of the stage that wrote the folder
+    trained: dict[str, Any]  # manifest of the training stage
+    results: dict[str, Any] | None
+    system: str | None
+
+
+def find_product(recipe: Recipe, kind: str) -> Product:
+    """The recipe's finished adapter or merged model; StageError with the command that makes it."""
+    command = recipe.command("train.py")
+    trained = artifacts.require(recipe.folder(merge.TRAIN), merge.TRAIN, command)
+    folder, manifest = recipe.folder(merge.TRAIN) / "adapter", trained
+    if kind == "merged":
+        folder = recipe.folder(merge.FOLDER)
+        manifest = artifacts.require(folder, merge.FOLDER, command, {"adapter": trained["outputs"][ADAPTER]})
+    results, system = _evaluation(recipe, kind, trained)
+    return Product(kind, folder, manifest, trained, results, system)
+
+
+def _evaluation(recipe: Recipe, kind: str, trained: dict[str, Any]) -> tuple[dict[str, Any] | None, str | None]:
+    """Results of exactly these weights, and the system they stand under.
+
+    At coefficient 1 the adapter and the merged model compute the same, so that either may stand for both.
+    """
+    folder = recipe.folder(EVALUATE)
+    manifest = artifacts.read_manifest(folder)
+    if manifest is None or not artifacts.is_finished(folder, manifest["key"]):
+        return None, None
+    systems = manifest["key"]["systems"]
+    adapter = [trained["key"]["weights"], trained["outputs"][ADAPTER]]
+    merged = artifacts.read_manifest(recipe.folder(merge.FOLDER))
+    fits = {"adapter": systems.get("adapter") == adapter, "merged": False}
+    if merged is not None and merged["key"]["adapter"] == adapter[1] and "merged" in systems:
+        fits["merged"] = systems["merged"][0] == weights_hash(recipe.folder(merge.FOLDER))
+    same = merged is not None and merged["key"]["merge"]["coefficient"] == 1
+    order = [kind] + ([other for other in fits if other != kind] if same else [])
+    system = next((name for name in order if fits[name]), None)
+    return (_read(folder / "results.json"), system) if system else (None, None)
+
+
+def card(recipe: Recipe, product: Product, license_id: str | None = None) -> str:
+    """The card as Markdown with front matter, for the hub and for the folder itself. No path of this machine is in it.
+
+    license_id: the base's, where the caller knows it; else that of the base's own card or of the table of
+    mirrors, else `other`.
+    """
+    from huggingface_hub import EvalResult, ModelCard, ModelCardData
+
+    made = product.trained["recipe"]
+    base, results = made["model"]["base"], product.results
+    title = f"{recipe.name} / {recipe.arm_name}"
+    merged = product.kind == "merged"
+    measured = []
+    if results is not None and product.system is not None:
+        rates = results["systems"][product.system]["rates"]
+        measured = [
+            EvalResult(
+                task_type="text-generation",
+                dataset_type=results["suite"],
+                dataset_name=f"{results['suite'].upper()}, {results['items']} items of {_pool(made, 'evaluation')}",
+                metric_type="accuracy" if metric in (*SUITES[results["suite"]].CELLS, "overall") else metric,
+                metric_name=f"{HEADINGS[metric]} (per cent)",
+                metric_value=round(100 * rates[metric]["estimate"], 2),
+            )
+            for metric in HEADINGS
+            if rates[metric]["estimate"] is not None
+        ]
+    data = ModelCardData(
+        base_model=hub_id(base),
+        base_model_relation="finetune" if merged else "adapter",
+        library_name="transformers" if merged else "peft",
+        license=license_id or base_license(base) or "other",
+        pipeline_tag="text-generation",
+        datasets=[name for name in (made["pool"]["train"], made["mining"].get("quartets")) if hub_id(name)] or None,
+        tags=["scope", "context-faithfulness", "preference-optimization", made["trainer"]["kind"], "lora"],
+        model_name=title if measured else None,
+        eval_results=measured or None,
+    )
+    body = "\n\n".join(
+        [
+            f"# {title}",
+            _what(product, base),
+            "## Results",
+            _results(product),
+            "## Limits",
+            "\n".join(f"- {limit}" for limit in _limits(product)),
+            "## How to load it",
+            _snippet(recipe, product),
+            "## How it was made",
+            _how(recipe, product),
+        ]
+    )
+    return str(ModelCard(f"---\n{data.to_yaml()}\n---\n\n{body}\n"))
+
+
+def hub_id(name: str | None) -> str | None:
+    """`name` if it reads as owner/name on the hub and is no file or folder here."""
+    is_id = name is not None and re.fullmatch(r"[\w.-]+/[\w.-]+", name) is not None
+    return name if is_id and not Path(str(name)).exists() and not str(name).startswith(".") else None
+
+
+def base_license(base: str) -> str | None:
+    """License identifier of the base by its own card, or by the table of mirrors; None where neither says."""
+    from huggingface_hub import ModelCard
+
+    own = Path(base) / "README.md"
+    if own.is_file():
+        return ModelCard.load(own, ignore_metadata_errors=True).data.get("license")
+    known = _read(SOURCES)["models"].get(base)
+    return known and known["license"].lower()
+
+
+def public(value: Any) -> Any:
+    """Plain data as it may leave this machine: absolute paths reduced to their last part, no servers of one's own."""
+    if isinstance(value, Mapping):
+        return {public(name): "" if name in ADDRESSES else public(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [public(entry) for entry in value]
+    if not isinstance(value, str):
+        return value
+    if re.match(r"(~?/)[^/\n]+/[^\n]*$", value):
+        return Path(value).name
+    return re.sub(r"(^|[\s='\"(\[,:])~?/(?:[^\s'\")\],/]+/)+([^\s'\")\],/]*)", r"\1\2", value)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text("utf-8"))
+
+
+def _pool(made: dict[str, Any], which: str) -> str:
+    source = str(public(made["pool"][which]))
+    return f"the {source} pool" if "." not in source else source
+
+
+def _what(product: Product, base: str) -> str:
+    trained, made = product.trained, product.trained["recipe"]
+    named = hub_id(base)
+    shown = f"[{base}](https://huggingface.co/{base})" if named else f"`{public(base)}` (a local model)"
+    record = _read(product.folder / "base.json")
+    lines = [
+        f"A {'merged model' if product.kind == 'merged' else 'LoRA adapter'} on {shown}, trained with "
+        f"{made['trainer']['kind'].upper()} on matched contexts (SCOPE): the model is to ignore context "
+        "that misleads it and to go on using context that helps.",
+        "",
+        f"- base: `{public(base)}`, revision {record['revision'] or 'none (not from the hub)'}, weights SHA-256 "
+        f"`{record['weights_sha256']}`",
+        f"- adapter weights SHA-256: `{trained['outputs'][ADAPTER]}`",
+    ]
+    if product.kind == "merged":
+        lines.append(
+            f"- merged at coefficient {product.manifest['key']['merge']['coefficient']:g} in "
+            f"{product.manifest['dtype']}; its logits differ from the adapter's by at most "
+            f"{product.manifest['logit_difference']:.2g} on checked prompts"
+        )
+    return "\n".join(lines)
+
+
+def _results(product: Product) -> str:
+    results, system = product.results, product.system
+    if results is None or system is None:
+        return "Not evaluated yet: nothing is known of how it answers, neither where it gains nor where it loses."
+    against = results["differences"].get(system)
+    head = ["per cent", *results["systems"], *([f"{system} − {BASE}", "interval", "McNemar p"] if against else [])]
+    rows = []
+    for metric, heading in HEADINGS.items():
+        row = [heading, *(rate(s["rates"][metric]) for s in results["systems"].values())]
+        if against:
+            test = against["mcnemar"].get(metric)
+            paired = against["rates"][metric]
+            row += [difference(paired), interval(paired), "" if test is None else f"{test['p_value']:.2g}"]
+        rows.append(row)
+    level = f"{100 * results['level']:g} %"
+    return (
+        markdown(head, rows)
+        + f"\n\n{results['items']} items, one seed; ± is the bootstrap's standard deviation, [low, high] the {level} "
+        f"interval of the paired difference over {results['replicates']} item resamples. SC2W: wrong when misled among "
+        "right when clean; less is better. "
+        + (f"`{system}` is this model." if system == product.kind else f"`{system}` computes the same as this model.")
+    )
+
+
+def _limits(product: Product) -> list[str]:
+    results, system, made = product.results, product.system, product.trained["recipe"]
+    limits = [f"Trained on {_pool(made, 'train')} with one seed; other domains and contexts were not trained on."]
+    if results is None or system is None:
+        return [*limits, "Not evaluated yet."]
+    limits.append(
+        f"Measured on {results['items']} items of {_pool(made, 'evaluation')} only; nothing here speaks of other tasks."
+    )
+    fell = fallen(results, system)
+    if fell:
+        limits.append(f"Worse than the base, with the whole interval on the wrong side: {', '.join(fell)}.")
+    elif system in results["differences"]:
+        limits.append("No metric is worse than the base's with its whole interval on the wrong side.")
+    cells = results["systems"][system]["cells"]
+    cut = {HEADINGS[cell]: found["truncated_share"] for cell, found in cells.items() if found["truncated_share"]}
+    if cut:
+        shares = ", ".join(f"{cell} {100 * share:.1f} %" for cell, share in cut.items())
+        limits.append(f"Answers cut by the token cap count as they stand: {shares}.")
+    return limits
+
+
+def fallen(results: dict[str, Any], system: str) -> list[str]:
+    """Metrics whose paired difference to the base is worse with its whole interval, in words."""
+    if system not in results["differences"]:
+        return []
+    found = []
+    for metric, paired in results["differences"][system]["rates"].items():
+        if paired["interval"] is None:
+            continue
+        low, high = paired["interval"]
+        worse = low > 0 if metric in SUITES[results["suite"]].LOWER_IS_BETTER else high < 0
+        if worse:
+            found.append(f"{HEADINGS[metric]} {difference(paired)} {interval(paired)}")
+    return found
+
+
+def _snippet(recipe: Recipe, product: Product) -> str:
+    name = recipe.push_to or "FOLDER_OR_HUB_ID"
+    library, loader = {
+        "adapter": ("peft", "AutoPeftModelForCausalLM"),
+        "merged": ("transformers", "AutoModelForCausalLM"),
+    }[product.kind]
+    return (
+        f"```python\nfrom {library} import {loader}\nfrom transformers import AutoTokenizer\n\n"
+        f'model = {loader}.from_pretrained("{name}")\ntokenizer = AutoTokenizer.from_pretrained("{name}")\n```'
+    )
+
+
+def _how(recipe: Recipe, product: Product) -> str:
+    import yaml
+
+    trained = product.trained
+    facts, made = trained["facts"], trained["recipe"]
+    command = public(trained.get("command") or recipe.command("train.py"))
+    parts = [f"```bash\n{command}\n```"]
+    funnel = recipe.folder(mining.FOLDER) / "funnel.json"
+    if funnel.is_file() and not made["mining"].get("quartets"):
+        parts.append(f"Mining:\n\n```\n{render(_read(funnel))}\n```")
+    masses = markdown(
+        ["rows, per cent", *facts["masses"]],
+        [
+            ["asked for", *(f"{100 * mass:.2f}" for mass in facts["masses"].values())],
+            ["realised", *(f"{100 * mass:.2f}" for mass in facts["realised_masses"].values())],
+        ],
+    )
+    parts.append(f"{facts['quartets']} quartets, {facts['passes']:.1f} passes over them:\n\n{masses}")
+    versions = ", ".join(f"{name} {version}" for name, version in trained["versions"].items())
+    parts.append(f"Revision of the code: {trained['git_revision'] or 'unknown'}. Versions: {versions}.")
+    settings = yaml.safe_dump(public(made), sort_keys=False, allow_unicode=True)
+    parts.append(f"<details><summary>The resolved recipe</summary>\n\n```yaml\n{settings}```\n\n</details>")
+    return "\n\n".join(parts)
+
+
+def markdown(head: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table, numbers to the right."""
+    lines = [head, ["---", *("--:" for _ in head[1:])], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

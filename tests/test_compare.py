@@ -1,0 +1,193 @@
+"""Finished runs side by side: hand-counted cases, the same numbers as results.json, and what cannot be compared."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scope import artifacts
+from scope.artifacts import StageError
+from scope.conditions import Condition
+from scope.items import Item, write_rows
+from scope.recipe import Recipe
+from scope.report.compare import as_markdown, as_text, compare
+
+ROOT = Path(__file__).resolve().parent.parent
+CELLS = tuple(map(str, Condition))
+LABELS = {"r": "right", "w": "wrong", "u": "unparsed", "f": "failed"}
+#: Four items. Base: clean right on 0, 1, 2; misled on 0 and 1.
+BASE = {"clean": "rrrw", "misleading": "wwrw", "correct": "rrrr", "irrelevant": "rrwu"}
+#: Repairs item 0, loses item 3 when the context is correct.
+A = {"clean": "rrrw", "misleading": "rwrw", "correct": "rrru", "irrelevant": "rrww"}
+#: Repairs both, at the price of item 0 when clean.
+B = {"clean": "wrrw", "misleading": "rrrw", "correct": "rrrr", "irrelevant": "rrww"}
+
+
+def item(n, question="q"):
+    texts = {"context_misleading": "6", "context_correct": "5", "context_irrelevant": "-"}
+    facts = {"source": "s", "provenance": "authored", "topic": "t", "answer_type": "numeric", "channel": "forum"}
+    return Item(
+        id=f"i{n}", question=f"{question}{n}", options=(), gold="5", wrong="6", wrong_class="off_by_one",
+        **facts, **texts,
+    )  # fmt: skip
+
+
+def outcomes(system, marks):
+    return [
+        {
+            "system": system, "item_id": f"i{n}", "cell": cell, "label": LABELS[mark], "n_tokens": 4,
+            "finish_reason": "stop",
+        }
+        for cell in CELLS
+        for n, mark in enumerate(marks[cell])
+    ]  # fmt: skip
+
+
+def arm(folder, systems, question="q", **changed):
+    """An arm's folder as evaluate.py leaves it. systems: name -> marks."""
+    recipe = Recipe(name=folder.parent.name, seed=3)
+    recipe.model.base = "lab/base"
+    recipe.evaluation.replicates = 400
+    for name, value in changed.items():
+        setattr(recipe.evaluation, name, value)
+    evaluate = folder / "evaluate"
+    evaluate.mkdir(parents=True)
+    write_rows(evaluate / "items.jsonl", [item(n, question) for n in range(4)])
+    rows = [row for name, marks in systems.items() for row in outcomes(name, marks)]
+    artifacts.write_parquet(evaluate / "outcomes.parquet", rows)
+    key = {"systems": {name: ["weights", None] for name in systems}, "model": {"chat_template_kwargs": {}}}
+    artifacts.finish(
+        evaluate, stage="evaluate", key=key, outputs=["outcomes.parquet", "items.jsonl"], seed=3,
+        recipe=recipe.resolved(),
+    )  # fmt: skip
+    return folder
+
+
+@pytest.fixture
+def run(tmp_path):
+    """runs/demo with arms a and b, and an arm that is trained but not evaluated."""
+    folder = tmp_path / "demo"
+    arm(folder / "a", {"base": BASE, "merged": A})
+    arm(folder / "b", {"base": BASE, "prompt_defense": A, "merged": B})
+    (folder / "c" / "train").mkdir(parents=True)
+    return folder
+
+
+def test_rates_and_differences_are_those_counted_by_hand(run):
+    found = compare([run])
+    assert list(found["systems"]) == ["base", "prompt_defense", "a", "b"], "each system once, untrained ones first"
+    rates = {s: {m: r["estimate"] for m, r in v["rates"].items()} for s, v in found["systems"].items()}
+    assert [rates["base"][c] for c in CELLS] == [0.75, 0.25, 1.0, 0.5]
+    assert [rates["b"][c] for c in CELLS] == [0.5, 0.75, 1.0, 0.5]
+    assert rates["base"]["overall"] == pytest.approx(2.5 / 4) and rates["b"]["overall"] == pytest.approx(2.75 / 4)
+    assert (rates["base"]["sc2w"], rates["a"]["sc2w"], rates["b"]["sc2w"]) == pytest.approx((2 / 3, 1 / 3, 0))
+    assert found["differences"]["b"]["rates"]["clean"]["estimate"] == -0.25
+    # Misleading: b is right on 0 and 1 where the base is not, never the other way: two-sided 2 x 0.5^2.
+    assert found["differences"]["b"]["mcnemar"]["misleading"] == {"b_only": 2, "a_only": 0, "p_value": 0.5}
+    assert found["notes"] == [f"{run / 'c'} is not evaluated yet and left out"]
+
+
+def test_differences_between_any_two_systems_come_from_the_same_resample(run):
+    """Replicate by replicate (b - a) = (b - base) - (a - base), so that a system minus itself has no width."""
+    found = compare([run], against="a")
+    assert found["against"] == "a" and set(found["differences"]) == {"base", "prompt_defense", "b"}
+    assert found["differences"]["b"]["rates"]["misleading"]["estimate"] == 0.25
+    # The prompt defence has a's very answers.
+    assert all(r["interval"] == [0.0, 0.0] for r in found["differences"]["prompt_defense"]["rates"].values())
+    ahead = compare([run])["differences"]["a"]["rates"]["misleading"]["interval"]
+    behind = found["differences"]["base"]["rates"]["misleading"]["interval"]
+    assert behind == pytest.approx([-ahead[1], -ahead[0]])
+    assert "b - a" in as_text(found)
+
+
+def test_arms_of_several_folders_keep_apart(run, tmp_path):
+    other = arm(tmp_path / "later" / "a", {"base": BASE, "merged": B, "adapter": B})
+    found = compare([run / "a", other])
+    assert list(found["systems"]) == ["base", "demo/a", "later/a (merged)", "later/a (adapter)"]
+    assert found["folders"]["later/a (adapter)"] == str(other)
+
+
+def test_an_item_that_failed_anywhere_is_left_out_everywhere(run, tmp_path):
+    failed = {**B, "clean": "wrrf"}
+    found = compare([run, arm(tmp_path / "later" / "d", {"merged": failed})])
+    assert found["items"] == 3 and found["failed_items"] == ["i3"]
+    assert found["systems"]["base"]["rates"]["clean"]["estimate"] == 1.0
+    assert "1 items left out" in as_text(found)
+
+
+def test_other_items_or_settings_are_refused_naming_both_folders(run, tmp_path):
+    cases = {
+        "items": arm(tmp_path / "x" / "a", {"base": BASE}, question="other"),
+        "max_new_tokens": arm(tmp_path / "y" / "a", {"base": BASE}, max_new_tokens=7),
+    }
+    for what, other in cases.items():
+        with pytest.raises(StageError) as caught:
+            compare([run / "a", other])
+        assert f"{run / 'a'} and {other} were evaluated with different {what}" in str(caught.value)
+
+
+def test_a_base_that_answered_otherwise_is_noted(run, tmp_path):
+    changed = arm(tmp_path / "x" / "d", {"base": {**BASE, "clean": "rrww"}, "merged": A})
+    notes = compare([run / "a", changed])["notes"]
+    assert notes == [f"base answered 1 cells otherwise in {changed}; {run / 'a'} is shown"]
+
+
+def test_what_is_not_there_is_refused_in_a_sentence(run, tmp_path):
+    with pytest.raises(StageError, match=r"holds no finished evaluation; run evaluate\.py"):
+        compare([tmp_path / "nowhere"])
+    with pytest.raises(StageError, match="against=bb is none of the systems; did you mean b"):
+        compare([run], against="bb")
+    with (run / "a" / "evaluate" / "items.jsonl").open("a") as file:
+        file.write("\n")
+    with pytest.raises(StageError, match="was changed after stage 'evaluate' wrote it"):
+        compare([run])
+
+
+def test_the_tables_say_what_the_numbers_are(run):
+    found = compare([run])
+    text, page = as_text(found), as_markdown(found)
+    for shown in (text, page):
+        assert "b - base" in shown and "66.7" in shown and "McNemar p" in shown and "-66.7" in shown
+        assert "95 % interval of the paired difference; 400 item resamples" in shown
+    rows = [line for line in page.splitlines() if line.startswith("|")]
+    assert len({line.count("|") for line in rows}) == 1 and len(rows) == 2 + 4 + 3 * 3
+
+
+def test_the_command_writes_markdown_and_json(run, tmp_path):
+    files = ["--markdown", str(tmp_path / "t.md"), "--json", str(tmp_path / "t.json")]
+    command = [sys.executable, "-m", "scope.report"]
+    done = subprocess.run([*command, str(run), *files], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    found = compare([run])
+    assert done.stdout.rstrip() == as_text(found).rstrip()
+    assert (tmp_path / "t.md").read_text() == as_markdown(found)
+    assert json.loads((tmp_path / "t.json").read_text()) == json.loads(json.dumps(found))
+    done = subprocess.run([*command, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2 and done.stderr.startswith("error: ") and "Traceback" not in done.stderr
+
+
+def test_a_finished_run_shows_the_numbers_of_its_own_results(finished_run, tmp_path):
+    """Rates, intervals and differences of real outcomes, also beside a second arm whose labels were changed."""
+    import pyarrow.parquet as pq
+
+    out, _ = finished_run
+    first, second = tmp_path / "run" / "scope", tmp_path / "run" / "worse"
+    for folder in (first, second):
+        shutil.copytree(out / "scope" / "evaluate", folder / "evaluate")
+    rows = pq.read_table(second / "evaluate" / "outcomes.parquet").to_pylist()
+    worse = [{**r, "label": "wrong"} if (r["system"], r["cell"]) == ("merged", "correct") else r for r in rows]
+    artifacts.write_parquet(second / "evaluate" / "outcomes.parquet", worse)
+    manifest = json.loads((second / "evaluate" / "manifest.json").read_text())
+    manifest["outputs"]["outcomes.parquet"] = artifacts.file_hash(second / "evaluate" / "outcomes.parquet")
+    artifacts.write_json(second / "evaluate" / "manifest.json", manifest)
+    found = compare([tmp_path / "run"])
+    own = json.loads((first / "evaluate" / "results.json").read_text())
+    assert found["systems"]["base"] == own["systems"]["base"]
+    assert found["systems"]["scope"] == own["systems"]["merged"]
+    assert found["differences"]["scope"] == own["differences"]["merged"]
+    assert found["systems"]["worse"]["rates"]["correct"]["estimate"] == 0
+    same = ("clean", "misleading", "irrelevant", "sc2w")
+    assert all(found["systems"]["worse"]["rates"][m] == own["systems"]["merged"]["rates"][m] for m in same)
