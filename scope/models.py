@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import importlib.util
 import json
 import logging
 import os
@@ -167,10 +168,17 @@ def load_tokenizer(resolved: ResolvedModel) -> Any:
     return AutoTokenizer.from_pretrained(resolved.path, padding_side="left", local_files_only=True)
 
 
-def load_model(resolved: ResolvedModel, dtype: str, attn_implementation: str = "sdpa", device: str = "auto") -> Any:
+def load_model(
+    resolved: ResolvedModel,
+    dtype: str,
+    attn_implementation: str = "sdpa",
+    device: str = "auto",
+    quantization: str = "none",
+) -> Any:
     """The causal language model, in evaluation mode.
 
     dtype: "float32", "bfloat16" or "auto" (`pick_dtype`). device: a torch device, or "auto": CUDA if any.
+    quantization: "none", or "nf4" for 4-bit NormalFloat weights with doubly quantised scales (QLoRA).
     """
     import torch
     from transformers import AutoModelForCausalLM
@@ -188,8 +196,23 @@ def load_model(resolved: ResolvedModel, dtype: str, attn_implementation: str = "
         dtype=getattr(torch, pick_dtype(dtype)),  # always explicit: the default has changed between versions
         attn_implementation=attn_implementation,
         local_files_only=True,
+        **({"quantization_config": _nf4(pick_dtype(dtype))} if quantization == "nf4" else {}),
     )
     return model.to(device).eval()
+
+
+def _nf4(dtype: str) -> Any:
+    import torch
+    from transformers import BitsAndBytesConfig
+
+    if importlib.util.find_spec("bitsandbytes") is None:
+        raise ModelError("model.quantization=nf4 needs bitsandbytes; install it: pip install '.[gpu]'")
+    return BitsAndBytesConfig(
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=getattr(torch, dtype),
+    )
 
 
 def pick_dtype(dtype: str) -> str:

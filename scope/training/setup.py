@@ -61,8 +61,10 @@ def lora(recipe: Recipe) -> Any:
 
 
 def base_model(recipe: Recipe, resolved: ResolvedModel) -> Any:
-    """The base in the training precision, on the CPU; the trainer moves it."""
-    return load_model(resolved, pick_dtype(recipe.model.dtype), recipe.model.attn_implementation, device="cpu")
+    """The base in the training precision, on the CPU (the trainer moves it); quantised ones where they stay."""
+    model = recipe.model
+    device = "cpu" if model.quantization == "none" else "auto"
+    return load_model(resolved, pick_dtype(model.dtype), model.attn_implementation, device, model.quantization)
 
 
 def callbacks(recipe: Recipe, folder: Path) -> list[Any]:
