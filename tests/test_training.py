@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 
 import pytest
 from test_equivalence import build_model, make, outcome
@@ -193,10 +194,20 @@ def test_too_few_rows_are_refused(tokenizer):
 # ---------------------------------------------------------------- other work is refused
 
 
-def test_a_run_is_not_taken_up_under_another_global_batch(finished_run, tiny_args, run_entry):
-    arguments = ["recipe=smollm2_135m", *tiny_args, f"output_dir={finished_run[0]}", "trainer.global_batch=16"]
-    done = run_entry("train.py", *arguments, check=False)
-    assert done.returncode == 2 and "global_batch: 8 there, 16 now" in done.stderr and "Traceback" not in done.stderr
+def test_a_run_is_not_taken_up_under_another_global_batch(tmp_path):
+    from scope import artifacts
+    from scope.recipe import load
+    from scope.training import key
+
+    def claim(global_batch):
+        recipe = load("smollm2_135m", [f"trainer.global_batch={global_batch}"])
+        wanted = key(recipe, "quartets", "weights", batch_arithmetic(recipe, 1))
+        artifacts.refuse_other_work(tmp_path, wanted, "train", "train.py recipe=smollm2_135m")
+
+    claim(8)
+    claim(8)
+    with pytest.raises(artifacts.StageError, match=r"holds train work for other .*global_batch: 8 there, 16 now"):
+        claim(16)
 
 
 def test_quartets_of_another_model_and_tokenizer_are_refused(finished_run, tiny_args, smollm2, run_entry):
@@ -204,3 +215,16 @@ def test_quartets_of_another_model_and_tokenizer_are_refused(finished_run, tiny_
     arguments += [f"model.base={smollm2.path}", f"output_dir={finished_run[0]}"]
     done = run_entry("train.py", "recipe=smollm2_135m", *arguments, check=False)
     assert done.returncode == 2 and "was made with weights = " in done.stderr and "mine.py" in done.stderr
+
+
+def test_quartets_of_the_same_weights_under_another_tokenizer_are_refused(finished_run, tiny_args, run_entry, tmp_path):
+    """A changed chat template changes every token, and the weights do not know of it."""
+    base = next(a for a in tiny_args if a.startswith("model.base=")).partition("=")[2]
+    shutil.copytree(base, tmp_path / "model")
+    template = tmp_path / "model" / "chat_template.jinja"
+    template.write_text(template.read_text().replace("<|im_start|>", "<|im_start|> "))
+    shutil.copytree(finished_run[0], tmp_path / "run")
+    arguments = [a for a in tiny_args if not a.startswith("model.base=")]
+    arguments += [f"model.base={tmp_path / 'model'}", f"output_dir={tmp_path / 'run'}"]
+    done = run_entry("train.py", "recipe=smollm2_135m", *arguments, check=False)
+    assert done.returncode == 2 and "was made with tokenizer = " in done.stderr and "mine.py" in done.stderr

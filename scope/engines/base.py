@@ -105,6 +105,9 @@ class Engine:
         """The most a batch may cost."""
         return 0.0
 
+    def load(self) -> None:
+        """Get ready for the first batch, so that its time is its own."""
+
     def generate(self, rendered: Sequence[Any], sampling: Sampling) -> list[Generated]:
         """One batch."""
         raise NotImplementedError

@@ -66,6 +66,8 @@ def answered(
     refused: dict[int, str] = {}
     failed: dict[str, Completion] = {}
     version = engine.version()
+    if own:
+        engine.load()
     try:
         with tqdm(total=len(own), desc=label, unit="batch", disable=None) as bar:
             for group in _carried_out(engine, own, rendered, how, store):

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class TransformersEngine(LocalEngine):
-    """One model (and at most one adapter). The weights are loaded at the first batch that needs them."""
+    """One model (and at most one adapter). The weights are loaded when a batch needs them."""
 
     def __init__(self, model: ResolvedModel, config: ModelConfig, engine: EngineConfig, adapter: Any = None):
         super().__init__(model, config, engine, adapter)
@@ -84,6 +84,9 @@ class TransformersEngine(LocalEngine):
             if self._model.device.type == "cpu" and self.dtype == "float32":
                 use_weight_first(self._model)
         return self._model
+
+    def load(self) -> None:
+        _ = self.model
 
     def generate(self, rendered: Sequence[Sequence[int]], sampling: Sampling) -> list[Generated]:
         import torch

@@ -22,7 +22,7 @@ RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM allots memory for
 
 
 class VLLMEngine(LocalEngine):
-    """One model (and at most one adapter). vLLM starts at the first batch that needs it."""
+    """One model (and at most one adapter). vLLM starts when a batch needs it."""
 
     def __init__(self, model: ResolvedModel, config: ModelConfig, engine: EngineConfig, adapter: Any = None):
         super().__init__(model, config, engine, adapter)
@@ -79,6 +79,9 @@ class VLLMEngine(LocalEngine):
                     **adapter,
                 )
         return self._llm
+
+    def load(self) -> None:
+        _ = self.llm
 
     def _lora_rank(self) -> int:
         rank = json.loads((self.adapter.path / "adapter_config.json").read_text("utf-8"))["r"]

@@ -12,6 +12,7 @@ from scope.engines import Completion, Engine, Sampling, Store, complete
 from scope.items import Item, Quartet, normalised_question, write_rows
 from scope.mining import imported, select
 from scope.mining.funnel import funnel, render
+from scope.models import ResolvedModel, resolve_model
 from scope.prompts import diagnostic_prompt, load_note, user_prompt
 from scope.recipe import Recipe, asset
 
@@ -21,13 +22,14 @@ FOLDER = "mine"
 
 
 def key(
-    recipe: Recipe, pool: dict[str, str], weights: str, published: Sequence[Quartet] | None = None
+    recipe: Recipe, pool: dict[str, str], base: ResolvedModel, published: Sequence[Quartet] | None = None
 ) -> dict[str, Any]:
     """Everything the quartets depend on; published ones need neither note nor engine."""
     shared = {
         "pool": pool,
         "base": recipe.model.base,
-        "weights": weights,
+        "weights": base.weights_sha256,
+        "tokenizer": base.tokenizer_sha256,
         "chat_template_kwargs": recipe.model.chat_template_kwargs,
         "mining": recipe.part("mining")["mining"],
     }
@@ -56,10 +58,8 @@ def mine(recipe: Recipe) -> Path:
     published = imported.read(recipe) if recipe.mining.quartets else None
     folder = recipe.folder(FOLDER)
     pools = pool.prepare(recipe)
-    from scope.models import resolve_model
-
     resolved = resolve_model(recipe.model.base, recipe.model.revision, recipe.model.mirror)
-    wanted = key(recipe, pools.hashes, resolved.weights_sha256, published)
+    wanted = key(recipe, pools.hashes, resolved, published)
     with artifacts.stage_lock(folder):
         if artifacts.is_finished(folder, wanted):
             print(f"mine: nothing to do, {folder} is up to date")

@@ -77,6 +77,7 @@ def train(recipe: Recipe) -> Path:
         command,
         {
             "weights": resolved.weights_sha256,
+            "tokenizer": resolved.tokenizer_sha256,
             "chat_template_kwargs": recipe.model.chat_template_kwargs,
             "pool": pools.hashes,
             "mining": recipe.part("mining")["mining"],
