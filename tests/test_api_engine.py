@@ -11,6 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import settings as hyp_settings
+from hypothesis import strategies as st
 from server import FAULTS, Server, local_engine, small_model
 
 from scope.engines import (
@@ -152,6 +155,47 @@ def test_a_dead_server_is_one_sentence_with_its_address(tmp_path, monkeypatch):
     assert "\n" not in sentence and url.split("@")[1] in sentence and "cannot be reached" in sentence
     assert SECRET not in sentence and SECRET not in repr(caught.value.__cause__)
     assert SECRET.encode() not in (tmp_path / "s.sqlite").read_bytes()
+
+
+SCRAPS = st.none() | st.booleans() | st.integers(-3, 40) | st.text(max_size=8) | st.just("\ud83d")
+FIELDS = st.sampled_from(
+    [
+        "choices",
+        "message",
+        "content",
+        "finish_reason",
+        "usage",
+        "prompt_tokens",
+        "completion_tokens",
+        "model",
+        "refusal",
+    ]
+)
+BODIES = st.recursive(SCRAPS, lambda x: st.lists(x, max_size=3) | st.dictionaries(FIELDS, x, max_size=6), max_leaves=12)
+MESSAGES = st.dictionaries(st.sampled_from(["content", "reasoning_content", "refusal"]), SCRAPS)
+CHOICES = st.fixed_dictionaries(
+    {"message": MESSAGES, "finish_reason": st.sampled_from(["stop", "length", "abort", None])}
+)
+REPLIES = st.fixed_dictionaries({"choices": st.lists(CHOICES, max_size=2)}, optional={"usage": BODIES, "model": SCRAPS})
+
+
+@given((BODIES | REPLIES).map(json.dumps) | st.text())
+@hyp_settings(deadline=None, max_examples=300)
+def test_any_body_is_an_answer_or_a_failure_that_the_store_can_hold(body):
+    from scope.engines.openai import OpenAIEngine
+
+    engine = OpenAIEngine(ModelConfig(base="small"), settings("http://127.0.0.1:1/v1"))
+    try:
+        found = engine._read(body, "Hi", Sampling(30))
+    except EngineError as error:
+        assert "though max_completion_tokens=30" in str(error)
+        return
+    finally:
+        engine.close()
+    found.text.encode(), found.reasoning.encode(), found.error.encode(), found.engine.encode()
+    assert found.finish_reason in ("stop", "length", "error")
+    assert (found.finish_reason == "error") == bool(found.error) == found.again
+    assert not (found.error and found.text)
 
 
 def test_a_key_in_an_error_message_is_redacted(local, tmp_path, monkeypatch):

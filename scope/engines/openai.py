@@ -203,6 +203,7 @@ class OpenAIEngine(Engine):
         if n_tokens > _cap(how):
             self._cap_ignored(n_tokens, how)
         served = data.get("model")
+        served = self._redacted(served) if isinstance(served, str) and served else self.model
         return Generated(
             token_ids=[],
             text=content,
@@ -210,8 +211,7 @@ class OpenAIEngine(Engine):
             n_prompt_tokens=n_prompt,
             n_tokens=n_tokens,
             reasoning=reasoning,
-            engine=f"{served if isinstance(served, str) and served else self.model} at "
-            f"{self.engine.server or self._redacted(self.url)}",
+            engine=f"{served} at {self.engine.server or self._redacted(self.url)}",
             cost=self._cost(n_prompt, n_tokens) if known else self.cost_bound([prompt], how),
         )
 
@@ -230,7 +230,7 @@ class OpenAIEngine(Engine):
         """A message without keys, as one line of at most 400 characters."""
         if self._secret:
             text = text.replace(self._secret, "***")
-        return " ".join(_SECRETS.sub("***", text).split())[:400]
+        return " ".join(_SURROGATE.sub("\ufffd", _SECRETS.sub("***", text)).split())[:400]
 
     def close(self) -> None:
         self._client.close()
