@@ -43,7 +43,7 @@ def test_tiny_base_is_misled_and_everything_adds_up(finished_run):
     results = json.loads((out / "scope/evaluate/results.json").read_text())
     base = results["systems"]["base"]["rates"]
     assert base["clean"]["estimate"] >= 0.8
-    assert base["sc2w"]["estimate"] >= 0.8
+    assert base["sc2w"]["estimate"] > 0.5, "most clean-right items are lost when misled"
     four = [base[c]["estimate"] for c in ("clean", "misleading", "correct", "irrelevant")]
     assert base["overall"]["estimate"] == pytest.approx(sum(four) / 4)
     funnel = json.loads((out / "mine/funnel.json").read_text())
