@@ -220,6 +220,12 @@ class EngineConfig:
             faults.append("engine.azure is incomplete; set engine.azure.endpoint")
         if self.kind == "openai" and not self.azure.endpoint and not re.match(r"https?://[^/]", self.base_url):
             faults.append(f"engine.base_url={self.base_url} is no address; it begins with http:// or https://")
+        ours = ("model", "messages", "max_tokens", "max_completion_tokens", "temperature", "n", "stream")
+        faults += [
+            f"engine.extra.{name} cannot be set; this project sets or leaves out {name} itself"
+            for name in ours
+            if name in self.extra
+        ]
         if self.kind == "openai" and self.timeout == 0:
             faults.append("engine.timeout=0 would fail every request; set seconds")
         return faults

@@ -206,6 +206,14 @@ def test_a_key_in_an_error_message_is_redacted(local, tmp_path, monkeypatch):
     assert "check the key in MY_KEY" in str(caught.value)
 
 
+def test_a_key_that_no_header_can_hold_is_refused(tmp_path, monkeypatch):
+    for bad in ("sk-ключ", "sk-one sk-two"):
+        monkeypatch.setenv("OPENAI_API_KEY", bad)
+        with pytest.raises(EngineError, match="the key in OPENAI_API_KEY holds characters") as caught:
+            ask("http://127.0.0.1:9/v1", ["Hi"], Store(tmp_path / "s.sqlite"))
+        assert bad not in str(caught.value)
+
+
 def test_a_hosted_api_without_a_key_is_refused_before_it_is_asked(tmp_path, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(EngineError, match="needs a key; put it into the environment variable OPENAI_API_KEY"):
@@ -382,6 +390,7 @@ def test_every_engine_of_the_recipes_loads(group):
         (["engine=azure"], "engine.azure is incomplete; set engine.azure.endpoint"),
         (["engine=openai", "engine.azure.endpoint=https://x"], "without engine.azure.api_version"),
         (["engine=openai", "engine.base_url=localhost:8000"], "is no address"),
+        (["engine=openai", "engine.extra.stream=true"], "engine.extra.stream cannot be set"),
         (["engine.kind=openapi"], "did you mean openai"),
     ],
 )

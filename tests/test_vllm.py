@@ -147,8 +147,10 @@ def test_vllm_serve_says_what_transformers_says(smollm2, items, prompts, here, s
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "vllm.entrypoints.cli.main", "serve", str(smollm2.path), "--port", str(port)]
-    command += ["--served-model-name", MODEL, "--dtype", "float32", "--max-model-len", "1024", "--enforce-eager"]
+    # What `vllm serve` starts; the CPU wheel's own command fails, for it looks up the version of a package `vllm`.
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(smollm2.path)]
+    command += ["--port", str(port), "--served-model-name", MODEL, "--dtype", "float32"]
+    command += ["--max-model-len", "1024", "--enforce-eager"]
     url = f"http://127.0.0.1:{port}"
     with open(tmp_path / "serve.log", "w") as log:
         serving = subprocess.Popen(

@@ -42,6 +42,8 @@ class OpenAIEngine(Engine):
         hosted = bool(engine.azure.endpoint) or engine.base_url == EngineConfig.base_url
         if hosted and not self._secret:
             raise EngineError(f"{self.url} needs a key; put it into the environment variable {engine.api_key_env}")
+        if not self._secret.isascii() or len(self._secret.split()) > 1:
+            raise EngineError(f"the key in {engine.api_key_env} holds characters that no key has; set it again")
         self._lock = threading.Lock()
         self._next_start = 0.0
         self._reached, self._failed_in_a_row = False, 0
@@ -72,7 +74,7 @@ class OpenAIEngine(Engine):
             "model": self.model,
             "server": self.engine.server or self._redacted(self.url),
             "api_version": self.engine.azure.api_version,
-            **self._body(),
+            "body": self._body(),
         }
 
     def version(self) -> str:
