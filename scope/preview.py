@@ -47,7 +47,7 @@ def preview(recipe: Recipe) -> Path:
         ),
         (
             "evaluation",
-            f"{recipe.evaluation.suite}: systems {', '.join(recipe.evaluation.systems)}, up to "
+            f"{', '.join(recipe.evaluation.suites)}: systems {', '.join(recipe.evaluation.systems)}, up to "
             f"{recipe.evaluation.max_new_tokens} new tokens an answer",
         ),
     ]

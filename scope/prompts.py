@@ -42,9 +42,9 @@ def user_prompt(item: Item, condition: Condition) -> str:
     return "\n".join(parts)
 
 
-def defended_prompt(item: Item, condition: Condition) -> str:
-    """The same with the prompt defence before it."""
-    return f"{DEFENSE}\n\n{user_prompt(item, condition)}"
+def defended(prompt: str) -> str:
+    """A user message with the prompt defence before it."""
+    return f"{DEFENSE}\n\n{prompt}"
 
 
 def gold_text(item: Item) -> str:

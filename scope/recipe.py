@@ -33,6 +33,15 @@ ARMS = {
 OPTIONAL: tuple[str, ...] = ("arm", "push_to", "data_dir", "pool.questions", "pool.own_errors", "mining.quartets")
 OPTIONAL += ("engine.model", "engine.server", "engine.azure.endpoint", "engine.azure.api_version")
 OPTIONAL += ("engine.azure.deployment",)
+OPTIONAL += tuple(f"judge.{key}" for key in OPTIONAL if key.startswith("engine."))
+
+
+#: What can be evaluated without a name of its own; `checkpoint-STEP` and `evaluation.models` beside them.
+SYSTEMS = ("base", "prompt_defense", "adapter", "merged")
+#: The suites there are; `scope.evaluation.suites` holds them.
+SUITE_NAMES = ("mist",)
+#: What `evaluate.py` is usually told, without the section's name before it.
+SHORT = {name: f"evaluation.{name}" for name in ("systems", "suites", "limit", "slice", "rescore")}
 
 
 class RecipeError(Refusal, ValueError):
@@ -233,12 +242,27 @@ class EngineConfig:
 
 @dataclass
 class EvaluationConfig:
-    suite: str = _choice("mist", help="benchmark")
-    systems: list[str] = _text(["base", "merged"], help="systems side by side: base, merged, adapter, prompt_defense")
+    suites: list[str] = _text(["mist"], help="benchmarks, a folder each")
+    systems: list[str] = _text(
+        ["base", "merged"], help="side by side: base, prompt_defense, adapter, merged, checkpoint-STEP, names of models"
+    )
+    models: dict[str, str] = _text({}, help="further systems: name -> folder of a model or adapter, or a hub id")
     max_new_tokens: int = _number(2048, 1, help="token cap of each answer")
     limit: int = _number(0, 0, help="evaluate the first n items only; 0 for all")
+    slice: dict[str, str] = _text({}, help="evaluate the items with these values of their columns only")
+    transfer_items: int = _number(300, 0, help="seeded items of each transfer suite; 0 for all")
+    complete_only: bool = _text(False, help="leave out items with a failed request, instead of withholding rates")
+    rescore: bool = _operational(False, help="label the stored answers of a finished evaluation again, and stop")
     replicates: int = _number(10_000, 1, help="bootstrap replicates")
     level: float = _number(0.95, 0, 1, help="confidence level of the intervals")
+
+
+@dataclass
+class JudgeConfig:
+    model: ModelConfig = field(default_factory=lambda: ModelConfig(base="Qwen/Qwen2.5-14B-Instruct"))
+    engine: EngineConfig = field(default_factory=EngineConfig)
+    max_new_tokens: int = _number(512, 1, help="token cap of a verdict")
+    retries: int = _number(2, 0, help="how often a verdict that cannot be read is asked for again")
 
 
 @dataclass
@@ -260,6 +284,7 @@ class Recipe:
     merge: MergeConfig = field(default_factory=MergeConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    judge: JudgeConfig = field(default_factory=JudgeConfig)
 
     @property
     def root(self) -> Path:
@@ -279,12 +304,7 @@ class Recipe:
 
     def part(self, *names: str) -> dict[str, Any]:
         """Sections of the recipe as plain data, for manifests and keys; without what outputs do not depend on."""
-        parts = {name: dataclasses.asdict(getattr(self, name)) for name in names}
-        for name, part in parts.items():
-            for f in dataclasses.fields(getattr(self, name)):
-                if f.metadata.get("operational"):
-                    del part[f.name]
-        return parts
+        return {name: _keyed(getattr(self, name)) for name in names}
 
     def resolved(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -296,6 +316,15 @@ class Recipe:
 
 
 invocation: list[str] = []
+
+
+def _keyed(section: Any) -> dict[str, Any]:
+    """A section as plain data, without its operational settings."""
+    return {
+        f.name: _keyed(value) if dataclasses.is_dataclass(value := getattr(section, f.name)) else value
+        for f in dataclasses.fields(section)
+        if not f.metadata.get("operational")
+    }
 
 
 # ---------------------------------------------------------------- values
@@ -358,6 +387,7 @@ def value_faults(recipe: Recipe) -> list[str]:
         faults.append(f"trainer.packing=trie is for DPO; choose the objective with trainer={trainer.kind}")
     if not trainer.lora_targets:
         faults.append("trainer.lora_targets is empty; name the projections to adapt")
+    faults += [f"judge.{fault}" for fault in recipe.judge.engine.faults()]
     if not 0 < recipe.evaluation.level < 1:
         faults.append(f"evaluation.level={recipe.evaluation.level} is out of range; it lies between 0 and 1")
     for target in trainer.lora_targets:
@@ -367,12 +397,31 @@ def value_faults(recipe: Recipe) -> list[str]:
     for tracker in trainer.report_to:
         if tracker not in trackers:
             faults.append(f"trainer.report_to={tracker} is not a tracker; {nearest(tracker, list(trackers))}")
-    systems = ("base", "merged", "adapter", "prompt_defense")
-    for system in recipe.evaluation.systems:
-        if system not in systems:
-            faults.append(f"evaluation.systems={system} is not a system; {nearest(system, list(systems))}")
-    if not recipe.evaluation.systems:
+    faults += _evaluation_faults(recipe.evaluation)
+    return faults
+
+
+def _evaluation_faults(evaluation: EvaluationConfig) -> list[str]:
+    faults = []
+    systems = [*SYSTEMS, *evaluation.models]
+    faults += [
+        f"evaluation.models.{name}: is the name of a system of its own; choose another"
+        for name in evaluation.models
+        if name in SYSTEMS or name.startswith("checkpoint-")
+    ]
+    for system in evaluation.systems:
+        if system not in systems and not re.fullmatch(r"checkpoint-\d+", system):
+            faults.append(f"evaluation.systems={system} is not a system; {nearest(system, systems)}")
+    if not evaluation.systems:
         faults.append("evaluation.systems is empty; name at least one of " + ", ".join(systems))
+    for name, chosen in (("systems", evaluation.systems), ("suites", evaluation.suites)):
+        if len(set(chosen)) < len(chosen):
+            faults.append(f"evaluation.{name}={chosen} names one twice; name each once")
+    for suite in evaluation.suites:
+        if suite not in SUITE_NAMES:
+            faults.append(f"evaluation.suites={suite} is not a suite; {nearest(suite, list(SUITE_NAMES))}")
+    if not evaluation.suites:
+        faults.append("evaluation.suites is empty; name at least one of " + ", ".join(SUITE_NAMES))
     return faults
 
 
@@ -431,6 +480,9 @@ def checked_override(override: str) -> str:
     if not found or (found.group(3) is None and "~" not in found.group(1)):
         raise RecipeError(f"{override!r} is not an override; write key=value")
     sign, key, value = found.group(1), found.group(2), found.group(3) or ""
+    first, dot, rest = key.partition(".")
+    key = SHORT.get(first, first) + dot + rest
+    override = f"{sign}{key}{value}"
     groups = sorted(path.name for path in RECIPES.iterdir() if path.is_dir())
     if key in groups:
         options = sorted(path.stem for path in (RECIPES / key).glob("*.yaml"))

@@ -35,28 +35,28 @@ def item(n, question="q"):
     )  # fmt: skip
 
 
-def outcomes(system, marks):
+def outcomes(system, marks, items=4):
     return [
         {
             "system": system, "item_id": f"i{n}", "cell": cell, "label": LABELS[mark], "n_tokens": 4,
             "finish_reason": "stop",
         }
         for cell in CELLS
-        for n, mark in enumerate(marks[cell])
+        for n, mark in enumerate(marks[cell][:items])
     ]  # fmt: skip
 
 
-def arm(folder, systems, question="q", **changed):
+def arm(folder, systems, question="q", items=4, **changed):
     """An arm's folder as evaluate.py leaves it. systems: name -> marks."""
     recipe = Recipe(name=folder.parent.name, seed=3)
     recipe.model.base = "lab/base"
     recipe.evaluation.replicates = 400
     for name, value in changed.items():
         setattr(recipe.evaluation, name, value)
-    evaluate = folder / "evaluate"
+    evaluate = folder / "evaluate" / "mist"
     evaluate.mkdir(parents=True)
-    write_rows(evaluate / "items.jsonl", [item(n, question) for n in range(4)])
-    rows = [row for name, marks in systems.items() for row in outcomes(name, marks)]
+    write_rows(evaluate / "items.jsonl", [item(n, question) for n in range(items)])
+    rows = [row for name, marks in systems.items() for row in outcomes(name, marks, items)]
     artifacts.write_parquet(evaluate / "outcomes.parquet", rows)
     key = {"systems": {name: ["weights", None] for name in systems}, "model": {"chat_template_kwargs": {}}}
     artifacts.finish(
@@ -110,12 +110,28 @@ def test_arms_of_several_folders_keep_apart(run, tmp_path):
     assert found["folders"]["later/a (adapter)"] == str(other)
 
 
-def test_an_item_that_failed_anywhere_is_left_out_everywhere(run, tmp_path):
+def test_a_failed_request_withholds_its_own_rates_or_leaves_its_item_out_on_request(run, tmp_path):
     failed = {**B, "clean": "wrrf"}
     found = compare([run, arm(tmp_path / "later" / "d", {"merged": failed})])
-    assert found["items"] == 3 and found["failed_items"] == ["i3"]
-    assert found["systems"]["base"]["rates"]["clean"]["estimate"] == 1.0
-    assert "1 items left out" in as_text(found)
+    assert found["items"] == 4 and found["failed_items"] == ["i3"]
+    assert found["systems"]["base"]["rates"]["clean"]["estimate"] == 0.75
+    assert found["systems"]["d"]["rates"]["clean"]["withheld"] == 1
+    assert "1 items have a failed request" in as_text(found)
+    complete = arm(tmp_path / "complete" / "e", {"base": BASE, "merged": failed}, complete_only=True)
+    found = compare([complete])
+    assert found["items"] == 3 and found["systems"]["base"]["rates"]["clean"]["estimate"] == 1.0
+
+
+def test_on_request_the_items_that_all_have_in_common_are_compared(run, tmp_path):
+    other = arm(tmp_path / "x" / "d", {"base": BASE, "merged": B}, items=3)
+    with pytest.raises(StageError, match="--intersection compares the common items"):
+        compare([run / "a", other])
+    found = compare([run / "a", other], intersection=True)
+    assert found["items"] == 3 and found["systems"]["base"]["rates"]["clean"]["estimate"] == 1.0
+    assert found["notes"] == [f"only the 3 items that all have in common are compared: 4 in {run / 'a'}, 3 in {other}"]
+    apart = arm(tmp_path / "y" / "d", {"base": BASE}, question="other")
+    with pytest.raises(StageError, match="have no item in common"):
+        compare([run / "a", apart], intersection=True)
 
 
 def test_other_items_or_settings_are_refused_naming_both_folders(run, tmp_path):
@@ -136,11 +152,11 @@ def test_a_base_that_answered_otherwise_is_noted(run, tmp_path):
 
 
 def test_what_is_not_there_is_refused_in_a_sentence(run, tmp_path):
-    with pytest.raises(StageError, match=r"holds no finished evaluation; run evaluate\.py"):
+    with pytest.raises(StageError, match=r"holds no finished evaluation on mist; run evaluate\.py"):
         compare([tmp_path / "nowhere"])
     with pytest.raises(StageError, match="against=bb is none of the systems; did you mean b"):
         compare([run], against="bb")
-    with (run / "a" / "evaluate" / "items.jsonl").open("a") as file:
+    with (run / "a" / "evaluate" / "mist" / "items.jsonl").open("a") as file:
         file.write("\n")
     with pytest.raises(StageError, match="was changed after stage 'evaluate' wrote it"):
         compare([run])
@@ -151,7 +167,7 @@ def test_the_tables_say_what_the_numbers_are(run):
     text, page = as_text(found), as_markdown(found)
     for shown in (text, page):
         assert "b - base" in shown and "66.7" in shown and "McNemar p" in shown and "-66.7" in shown
-        assert "95 % interval of the paired difference; 400 item resamples" in shown
+        assert "95 % interval of the paired difference to base; 400 item resamples" in shown
     rows = [line for line in page.splitlines() if line.startswith("|")]
     assert len({line.count("|") for line in rows}) == 1 and len(rows) == 2 + 4 + 3 * 3
 
@@ -164,7 +180,7 @@ def test_the_command_writes_markdown_and_json(run, tmp_path):
     found = compare([run])
     assert done.stdout.rstrip() == as_text(found).rstrip()
     assert (tmp_path / "t.md").read_text() == as_markdown(found)
-    assert json.loads((tmp_path / "t.json").read_text()) == json.loads(json.dumps(found))
+    assert json.loads((tmp_path / "t.json").read_text()) == json.loads(json.dumps({"mist": found}))
     done = subprocess.run([*command, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2 and done.stderr.startswith("error: ") and "Traceback" not in done.stderr
 
@@ -177,14 +193,14 @@ def test_a_finished_run_shows_the_numbers_of_its_own_results(finished_run, tmp_p
     first, second = tmp_path / "run" / "scope", tmp_path / "run" / "worse"
     for folder in (first, second):
         shutil.copytree(out / "scope" / "evaluate", folder / "evaluate")
-    rows = pq.read_table(second / "evaluate" / "outcomes.parquet").to_pylist()
+    rows = pq.read_table(second / "evaluate" / "mist" / "outcomes.parquet").to_pylist()
     worse = [{**r, "label": "wrong"} if (r["system"], r["cell"]) == ("merged", "correct") else r for r in rows]
-    artifacts.write_parquet(second / "evaluate" / "outcomes.parquet", worse)
-    manifest = json.loads((second / "evaluate" / "manifest.json").read_text())
-    manifest["outputs"]["outcomes.parquet"] = artifacts.file_hash(second / "evaluate" / "outcomes.parquet")
-    artifacts.write_json(second / "evaluate" / "manifest.json", manifest)
+    artifacts.write_parquet(second / "evaluate" / "mist" / "outcomes.parquet", worse)
+    manifest = json.loads((second / "evaluate" / "mist" / "manifest.json").read_text())
+    manifest["outputs"]["outcomes.parquet"] = artifacts.file_hash(second / "evaluate" / "mist" / "outcomes.parquet")
+    artifacts.write_json(second / "evaluate" / "mist" / "manifest.json", manifest)
     found = compare([tmp_path / "run"])
-    own = json.loads((first / "evaluate" / "results.json").read_text())
+    own = json.loads((first / "evaluate" / "mist" / "results.json").read_text())
     assert found["systems"]["base"] == own["systems"]["base"]
     assert found["systems"]["scope"] == own["systems"]["merged"]
     assert found["differences"]["scope"] == own["differences"]["merged"]

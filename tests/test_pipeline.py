@@ -19,7 +19,11 @@ PRODUCTS = {
         "scope/merged/model.safetensors",
         "scope/train/plan.jsonl",
     ],
-    "evaluate.py": ["scope/evaluate/results.json", "scope/evaluate/outcomes.parquet", "scope/evaluate/table.txt"],
+    "evaluate.py": [
+        "scope/evaluate/mist/results.json",
+        "scope/evaluate/mist/outcomes.parquet",
+        "scope/evaluate/mist/table.txt",
+    ],
 }
 
 
@@ -27,7 +31,7 @@ def test_every_stage_leaves_a_manifest_that_traces_its_inputs(finished_run):
     out, _ = finished_run
     mine, train, merged, evaluate = (
         json.loads((out / part / "manifest.json").read_text())
-        for part in ("mine", "scope/train", "scope/merged", "scope/evaluate")
+        for part in ("mine", "scope/train", "scope/merged", "scope/evaluate/mist")
     )
     assert train["key"]["quartets"] == mine["outputs"]["quartets.jsonl"]
     assert merged["key"]["adapter"] == train["outputs"]["adapter/adapter_model.safetensors"]
@@ -40,10 +44,10 @@ def test_every_stage_leaves_a_manifest_that_traces_its_inputs(finished_run):
 def test_tiny_base_is_misled_and_everything_adds_up(finished_run):
     """The tiny base solves all alone and follows the wrong context, by its training; tables must show it."""
     out, done = finished_run
-    results = json.loads((out / "scope/evaluate/results.json").read_text())
+    results = json.loads((out / "scope/evaluate/mist/results.json").read_text())
     base = results["systems"]["base"]["rates"]
     assert base["clean"]["estimate"] >= 0.8
-    assert base["sc2w"]["estimate"] > 0.5, "most clean-right items are lost when misled"
+    assert base["sc2w"]["estimate"] >= 0.8, "most clean-right items are lost when misled"
     four = [base[c]["estimate"] for c in ("clean", "misleading", "correct", "irrelevant")]
     assert base["overall"]["estimate"] == pytest.approx(sum(four) / 4)
     funnel = json.loads((out / "mine/funnel.json").read_text())
@@ -60,7 +64,7 @@ def test_outcomes_trace_to_prompts_and_completions(finished_run):
     import pyarrow.parquet as pq
 
     out, _ = finished_run
-    rows = pq.read_table(out / "scope/evaluate/outcomes.parquet").to_pylist()
+    rows = pq.read_table(out / "scope/evaluate/mist/outcomes.parquet").to_pylist()
     assert len(rows) == 2 * 8 * 4
     store = sqlite3.connect(out / "store/completions.sqlite")
     for row in rows:
@@ -147,7 +151,12 @@ MOMENTS = [
     ("train.py", "before merging", lambda out: (out / "scope/train/manifest.json").exists(), 0.0),
     ("train.py", "while merging", lambda out: any((out / "scope").glob(".merged.*.tmp/*")), 0.0),
     ("evaluate.py", "inside the base", lambda out: _batches(out / "store/completions.sqlite") >= 40, 0.02),
-    ("evaluate.py", "while results are written", lambda out: (out / "scope/evaluate/outcomes.parquet").exists(), 0.0),
+    (
+        "evaluate.py",
+        "while results are written",
+        lambda out: (out / "scope/evaluate/mist/outcomes.parquet").exists(),
+        0.0,
+    ),
 ]
 
 

@@ -14,7 +14,7 @@ from scope.prompts import (
     DEFENSE,
     INSTRUCTIONS,
     as_messages,
-    defended_prompt,
+    defended,
     diagnostic_prompt,
     gold_text,
     letter,
@@ -106,12 +106,12 @@ def test_a_complete_prompt_is_sent_as_it_is():
     found = item(prompt_misleading=complete)
     assert user_prompt(found, Condition.MISLEADING) == complete
     assert user_prompt(found, Condition.CORRECT).startswith("Solve the problem.")
-    assert defended_prompt(found, Condition.MISLEADING) == f"{DEFENSE}\n\n{complete}"
+    assert defended(user_prompt(found, Condition.MISLEADING)) == f"{DEFENSE}\n\n{complete}"
 
 
 @pytest.mark.parametrize("condition", Condition)
 def test_the_defence_stands_before_the_same_prompt_in_all_four_conditions(condition):
-    assert defended_prompt(item(), condition) == DEFENSE + "\n\n" + user_prompt(item(), condition)
+    assert defended(user_prompt(item(), condition)) == DEFENSE + "\n\n" + user_prompt(item(), condition)
 
 
 def test_the_defence_says_what_the_paper_asks_it_to_say():

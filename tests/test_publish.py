@@ -281,7 +281,7 @@ def test_the_card_states_base_data_metrics_and_making(run, recipe_of, tiny_model
     from huggingface_hub import ModelCard
 
     recipe = recipe_of(run)
-    results = json.loads((run / "scope/evaluate/results.json").read_text())
+    results = json.loads((run / "scope/evaluate/mist/results.json").read_text())
     trained = json.loads((run / "scope/train/manifest.json").read_text())
     for kind, library, relation in (("adapter", "peft", "adapter"), ("merged", "transformers", "finetune")):
         found = ModelCard(card(recipe, find_product(recipe, kind), "llama3.2"))
@@ -308,7 +308,7 @@ def test_a_card_without_an_evaluation_of_these_weights_says_so(run, recipe_of):
     from huggingface_hub import ModelCard
 
     recipe = recipe_of(run)
-    manifest = run / "scope/evaluate/manifest.json"
+    manifest = run / "scope/evaluate/mist/manifest.json"
     other = json.loads(manifest.read_text())
     other["key"]["systems"]["merged"][0] = "0" * 64
     manifest.write_text(json.dumps(other))

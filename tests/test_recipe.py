@@ -190,7 +190,9 @@ def is_fixed(key):
 def test_every_key_of_a_recipe_is_read_by_some_code():
     read = read_keys()
     assert len(read) > 50, "the walk finds the reads at all"
-    assert [key for key in KEYS if key not in read and not is_fixed(key)] == []
+    # The judge's model and engine are of the same classes as the recipe's own.
+    own = [key for key in KEYS if not key.startswith(("judge.model.", "judge.engine."))]
+    assert [key for key in own if key not in read and not is_fixed(key)] == []
 
 
 # ---------------------------------------------------------------- refusals

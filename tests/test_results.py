@@ -1,11 +1,12 @@
 """Outcomes -> results and table, on a case worked out by hand."""
 
+from dataclasses import replace
+
 import pytest
 
-from scope.evaluation.results import results
-from scope.evaluation.suites import mist
+from scope.evaluation.results import Settings, results
+from scope.evaluation.suites import SUITES
 from scope.items import Completion, Item
-from scope.recipe import Recipe
 from scope.report.terminal import table
 
 CELLS = ("clean", "misleading", "correct", "irrelevant")
@@ -54,11 +55,18 @@ def case():
     ]
 
 
+MIST = SUITES["mist"]
+
+
+def summed(rows, replicates=10, **settings):
+    """results.json of the four items, as evaluate.py completes it."""
+    found = results(MIST, [item(n) for n in range(4)], rows, Settings(replicates=replicates, **settings))
+    return {"model": "lab/base", "arm": "scope", "facts": {}, **found}
+
+
 @pytest.fixture
 def found():
-    recipe = Recipe(name="x")
-    recipe.evaluation.replicates = 500
-    return results(recipe, [item(n) for n in range(4)], case())
+    return summed(case(), 500)
 
 
 def test_rates_are_those_counted_by_hand(found):
@@ -80,21 +88,44 @@ def test_truncated_and_unparsed_are_counted_and_stay_in_the_denominator(found):
     assert all(sum(c["labels"].values()) == 4 for s in found["systems"].values() for c in s["cells"].values())
 
 
-def test_an_item_with_a_failed_request_is_missing_not_wrong():
+def test_a_failed_request_withholds_what_needs_it_and_nothing_else():
+    rows = case()
+    rows[0]["label"] = "failed"  # base, clean, item 0
+    found = summed(rows)
+    base = found["systems"]["base"]["rates"]
+    assert found["failed_items"] == ["i0"] and found["items"] == 4
+    assert {m for m, rate in base.items() if rate.get("withheld")} == {"clean", "overall", "sc2w"}
+    assert base["clean"]["estimate"] is None and base["misleading"]["estimate"] == 0.25
+    assert found["systems"]["merged"]["rates"]["clean"]["estimate"] == 0.75
+    assert found["differences"]["merged"]["rates"]["clean"]["estimate"] is None, "a pair needs both"
+    assert "withheld" in table(found) and "1 items have a failed request" in table(found)
+
+
+def test_on_request_items_with_a_failed_request_are_left_out_of_all_systems():
     rows = case()
     rows[0]["label"] = "failed"
-    recipe = Recipe(name="x")
-    recipe.evaluation.replicates = 10
-    found = results(recipe, [item(n) for n in range(4)], rows)
+    found = summed(rows, complete_only=True)
     assert found["failed_items"] == ["i0"] and found["items"] == 3
     assert found["systems"]["base"]["rates"]["clean"]["estimate"] == pytest.approx(2 / 3)
+    assert found["systems"]["merged"]["rates"]["clean"]["estimate"] == pytest.approx(2 / 3)
+
+
+def test_slices_are_the_rates_of_their_items_alone():
+    items = [replace(item(n), channel="forum" if n < 3 else "answer_key") for n in range(4)]
+    found = results(MIST, items, case(), Settings(replicates=50))
+    assert set(found["slices"]) == {"channel"}, "a column with one value is no slice"
+    forum, answer_key = found["slices"]["channel"]["forum"], found["slices"]["channel"]["answer_key"]
+    assert (forum["items"], answer_key["items"]) == (3, 1)
+    assert forum["systems"]["base"]["clean"]["estimate"] == 1.0
+    assert forum["systems"]["base"]["sc2w"]["estimate"] == pytest.approx(2 / 3)
+    assert forum["differences"]["merged"]["sc2w"]["estimate"] == pytest.approx(-1 / 3)
+    assert answer_key["systems"]["base"]["clean"]["estimate"] == 0.0
+    assert answer_key["systems"]["base"]["sc2w"]["estimate"] is None, "nothing is right when clean"
 
 
 def test_an_empty_stratum_is_undefined_and_shown_as_such():
     rows = [{**r, "label": "wrong"} if r["cell"] == "clean" else r for r in case()]
-    recipe = Recipe(name="x")
-    recipe.evaluation.replicates = 10
-    found = results(recipe, [item(n) for n in range(4)], rows)
+    found = summed(rows)
     assert found["systems"]["base"]["rates"]["sc2w"]["estimate"] is None
     assert "undefined" in table(found)
 
@@ -117,4 +148,4 @@ def test_table_shows_truncated_share_and_paired_interval(found):
     ],
 )
 def test_labels(text, finish, label):
-    assert mist.outcome(item(0), Completion("k", "h", text, finish, 3, 4))["label"] == label
+    assert MIST.outcome(item(0), "clean", Completion("k", "h", text, finish, 3, 4))["label"] == label

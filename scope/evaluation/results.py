@@ -1,83 +1,131 @@
-"""Outcomes -> results: rates with intervals, paired differences to the base, label counts, repairs.
+"""Outcomes -> results: rates with intervals, paired differences, labels, slices. `docs/results.md` has the schema.
 
-`results.json` holds plain data: rates are fractions, an undefined rate is null, intervals are
-[low, high] at `level`.
+Rates are fractions, an undefined rate is null, intervals are [low, high] at `level`.
 """
 
-import dataclasses
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from scope.evaluation.bootstrap import Interval, bootstrap_all
-from scope.evaluation.paired import mcnemar, repairs_gains_costs
-from scope.evaluation.suites import SUITES
-from scope.items import Item
-from scope.recipe import Recipe
+from scope.evaluation.paired import Combination, Rate, Ratio
+from scope.evaluation.suites.base import Row, Suite
 
 REFERENCE = "base"
+#: results.json's `schema`; it changes when a key changes its meaning or goes.
+SCHEMA = 1
 
 
-def results(recipe: Recipe, items: Sequence[Item], outcomes: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Everything the tables show, per system and against the base.
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How rates become intervals. complete_only: leave out items of which any request failed, in all systems."""
 
-    Every interval of every system and metric comes from the same resample of the items. An item
-    of which any request failed is left out of all systems, and counted.
+    level: float = 0.95
+    replicates: int = 10_000
+    seed: int = 0
+    complete_only: bool = False
+    reference: str = REFERENCE
+
+
+def results(suite: Suite, items: Sequence[Any], outcomes: Sequence[Row], settings: Settings) -> dict[str, Any]:
+    """Everything the tables show, per system, against the reference, and by slice.
+
+    Every interval of every system, metric and slice comes from the same resample of the items. A failed request is
+    missing, not wrong: the metrics that need it are withheld until it has been asked again, or all items with a
+    failed request are left out of all systems (`complete_only`), and counted either way.
     """
-    suite = SUITES[recipe.evaluation.suite]
     names = list(dict.fromkeys(row["system"] for row in outcomes))
-    failed = {row["item_id"] for row in outcomes if row["label"] == "failed"}
-    whole = [item.id for item in items if item.id not in failed]
-    labels = {(row["system"], row["item_id"], row["cell"]): row["label"] for row in outcomes}
-    right = {
-        name: {cell: [labels[name, item, cell] == "right" for item in whole] for cell in suite.CELLS} for name in names
+    failed: dict[str, Counter[str]] = {name: Counter() for name in names}
+    incomplete = set()
+    for row in outcomes:
+        if row["label"] == "failed":
+            failed[row["system"]][row["cell"]] += 1
+            incomplete.add(row["item_id"])
+    if settings.complete_only:
+        items = [item for item in items if item.id not in incomplete]
+    place = {item.id: index for index, item in enumerate(items)}
+    rows: dict[str, dict[str, list[Row]]] = {n: {c: [{}] * len(items) for c in suite.cells} for n in names}
+    for row in outcomes:
+        if (index := place.get(row["item_id"])) is not None:
+            rows[row["system"]][row["cell"]][index] = row
+    rates = {name: suite.rates(items, rows[name]) for name in names}
+    against = [name for name in names if name != settings.reference] if settings.reference in names else []
+    withheld = {
+        name: {metric: n for metric in suite.headings if (n := sum(failed[name][cell] for cell in suite.needs(metric)))}
+        for name in names
+        if not settings.complete_only
     }
-    rates = {name: suite.rates(right[name]) for name in names}
-    against = [name for name in names if name != REFERENCE] if REFERENCE in names else []
-    wanted = {(name, metric): rate for name in names for metric, rate in rates[name].items()}
-    wanted |= {
-        (f"{name} - {REFERENCE}", metric): rates[name][metric] - rates[REFERENCE][metric]
-        for name in against
-        for metric in suite.METRICS
-    }
-    intervals = bootstrap_all(
-        {f"{name}\0{metric}": rate for (name, metric), rate in wanted.items()},
-        replicates=recipe.evaluation.replicates,
-        seed=recipe.seed,
-        level=recipe.evaluation.level,
+    slices = [
+        (column, value, np.array([str(getattr(item, column)) == value for item in items]))
+        for column in suite.columns
+        if len(values := sorted({str(getattr(item, column)) for item in items})) > 1
+        for value in values
+    ]
+    wanted: dict[tuple[str, str, str, str], Rate] = {}
+    for column, value, mask in [("", "", np.ones(len(items), bool)), *slices]:
+        inside = {name: {m: restricted(rate, mask) for m, rate in rates[name].items()} for name in names}
+        for metric in suite.headings:
+            wanted |= {(column, value, name, metric): inside[name][metric] for name in names}
+            wanted |= {
+                (column, value, f"{name} - {settings.reference}", metric): inside[name][metric]
+                - inside[settings.reference][metric]
+                for name in against
+            }
+    found = bootstrap_all(
+        {"\0".join(key): rate for key, rate in wanted.items()},
+        replicates=settings.replicates,
+        seed=settings.seed,
+        level=settings.level,
     )
 
-    def shown(name: str) -> dict[str, Any]:
-        return {metric: _plain(intervals[f"{name}\0{metric}"]) for metric in suite.METRICS}
+    def shown(name: str, column: str = "", value: str = "", minus: str = "") -> dict[str, Any]:
+        holds = withheld.get(name, {}) | withheld.get(minus, {})
+        label = f"{name} - {minus}" if minus else name
+        return {
+            metric: _plain(found["\0".join((column, value, label, metric))], holds.get(metric, 0))
+            for metric in suite.headings
+        }
 
+    reference = settings.reference
+    by_slice: dict[str, dict[str, Any]] = {}
+    for column, value, mask in slices:
+        by_slice.setdefault(column, {})[value] = {
+            "items": int(mask.sum()),
+            "systems": {name: shown(name, column, value) for name in names},
+            "differences": {name: shown(name, column, value, reference) for name in against},
+        }
     return {
-        "suite": recipe.evaluation.suite,
-        "model": recipe.model.base,
-        "arm": recipe.arm_name,
-        "items": len(whole),
-        "failed_items": sorted(failed),
-        "level": recipe.evaluation.level,
-        "replicates": recipe.evaluation.replicates,
-        "seed": recipe.seed,
-        "systems": {name: {"rates": shown(name), "cells": _cells(name, outcomes, suite)} for name in names},
+        "schema": SCHEMA,
+        "suite": suite.name,
+        "items": len(items),
+        "failed_items": sorted(incomplete),
+        "complete_only": settings.complete_only,
+        "level": settings.level,
+        "replicates": settings.replicates,
+        "seed": settings.seed,
+        "against": reference,
+        "systems": {name: {"rates": shown(name), "cells": _cells(suite, rows[name])} for name in names},
         "differences": {
-            name: {
-                "rates": shown(f"{name} - {REFERENCE}"),
-                "repairs": dataclasses.asdict(
-                    repairs_gains_costs(
-                        right[REFERENCE]["clean"], right[REFERENCE]["misleading"], right[name]["misleading"]
-                    )
-                ),
-                "mcnemar": {
-                    cell: dataclasses.asdict(mcnemar(right[REFERENCE][cell], right[name][cell])) for cell in suite.CELLS
-                },
-            }
+            name: {"rates": shown(name, minus=reference), **suite.against(rows[reference], rows[name])}
             for name in against
         },
+        "slices": by_slice,
     }
 
 
-def _plain(interval: Interval) -> dict[str, Any]:
+def restricted(rate: Rate, inside: Any) -> Rate:
+    """The rate over the items of a mask, bool (n_items,), resampled together with all others."""
+    if inside.all():
+        return rate
+    return Combination(tuple((c, Ratio(r.numerator * inside, r.denominator * inside)) for c, r in rate.terms))
+
+
+def _plain(interval: Interval, withheld: int) -> dict[str, Any]:
+    if withheld:
+        return {"estimate": None, "interval": None, "sd": None, "undefined_replicates": 0, "withheld": withheld}
     return {
         "estimate": interval.estimate,
         "interval": None if interval.low is None else [interval.low, interval.high],
@@ -86,15 +134,15 @@ def _plain(interval: Interval) -> dict[str, Any]:
     }
 
 
-def _cells(system: str, outcomes: Sequence[dict[str, Any]], suite: Any) -> dict[str, Any]:
+def _cells(suite: Suite, rows: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
     """Per cell: label counts, the share cut by the token cap, mean length."""
     cells = {}
-    for cell in suite.CELLS:
-        rows = [row for row in outcomes if row["system"] == system and row["cell"] == cell]
-        labels = Counter(row["label"] for row in rows)
+    for cell in suite.cells:
+        labels = Counter(row["label"] for row in rows[cell])
+        n = max(len(rows[cell]), 1)
         cells[cell] = {
-            "labels": {label: labels[label] for label in suite.LABELS},
-            "truncated_share": sum(row["finish_reason"] == "length" for row in rows) / max(len(rows), 1),
-            "mean_tokens": sum(row["n_tokens"] for row in rows) / max(len(rows), 1),
+            "labels": {label: labels[label] for label in suite.labels},
+            "truncated_share": sum(row["finish_reason"] == "length" for row in rows[cell]) / n,
+            "mean_tokens": sum(row["n_tokens"] for row in rows[cell]) / n,
         }
     return cells

@@ -1,173 +1,206 @@
-"""The evaluation stage: every system under one plan, then the outcome table and the results."""
+"""The evaluation stage: every system under one plan, then each suite's outcome table and results."""
 
-import dataclasses
-import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scope import artifacts, merge, mining
-from scope.engines import Sampling, Store, complete
-from scope.evaluation.results import results
+from scope import artifacts
+from scope.artifacts import StageError
+from scope.engines import Sampling, Store, complete, opened, score_choices, shards
+from scope.evaluation import outcomes as table
+from scope.evaluation.results import Settings, results
 from scope.evaluation.suites import SUITES
-from scope.items import Item, load_quartets, write_rows
-from scope.mining.imported import shared
-from scope.models import ResolvedModel, resolve_model
-from scope.recipe import Recipe
+from scope.evaluation.suites.base import Row, Suite
+from scope.evaluation.systems import System, open_systems
+from scope.recipe import Recipe, nearest
 
 FOLDER = "evaluate"
-#: Systems that need no training.
-UNTRAINED = ("base", "prompt_defense")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Adapter:
-    """A trained adapter as an engine loads it."""
+@dataclass
+class Planned:
+    """One suite of a run. rows: its outcomes so far."""
 
-    path: Path
-    sha256: str
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class System:
-    """What answers: a model, with an adapter or without."""
-
-    name: str
-    model: ResolvedModel
-    adapter: Adapter | None = None
+    suite: Suite
+    folder: Path
+    items: list[Any]
+    key: dict[str, Any]
+    facts: dict[str, Any]
+    rows: list[Row]
 
 
-def key(recipe: Recipe, pool_hash: str, systems: Sequence[System]) -> dict[str, Any]:
-    """Everything the results depend on."""
-    return {
-        "pool": pool_hash,
-        "systems": {s.name: [s.model.weights_sha256, s.adapter and s.adapter.sha256] for s in systems},
-        "model": {k: v for k, v in recipe.part("model")["model"].items() if k not in ("mirror", "revision")},
-        "engine": recipe.part("engine")["engine"],
-        "evaluation": recipe.part("evaluation")["evaluation"],
-        "seed": recipe.seed,
-    }
+def folder_of(recipe: Recipe, suite: str) -> Path:
+    return recipe.folder(FOLDER) / suite
 
 
 def evaluate(recipe: Recipe) -> Path:
-    """Run the evaluation stage; returns its folder (`results.json`, `outcomes.parquet`, `table.txt`)."""
-    from scope.pool import stage as pool
+    """Run the evaluation stage; returns its folder, which holds one a suite.
 
+    Each has `results.json`, `outcomes.parquet`, `items.jsonl`, `table.txt` and the times in `timings.parquet`. Under
+    torchrun or accelerate every process calls it; the requests are shared out, the main process alone writes.
+    """
     if recipe.dry_run:
         from scope.preview import preview
 
         return preview(recipe)
-    folder = recipe.folder(FOLDER)
-    items, pool_hash = pool.evaluation(recipe)
+    if recipe.evaluation.rescore:
+        return rescore(recipe)
     systems = open_systems(recipe)
-    if any(system.name not in UNTRAINED for system in systems):
-        check_held_out(recipe, items)
-    wanted = key(recipe, pool_hash, systems)
-    with artifacts.stage_lock(folder):
-        if artifacts.is_finished(folder, wanted):
-            print((folder / "table.txt").read_text("utf-8"))
-            print(f"evaluate: nothing to do, {folder} is up to date")
-            return folder
-        artifacts.refuse_other_work(folder, wanted, "evaluate", recipe.command("evaluate.py"))
-        began = time.monotonic()
-        items = items[: recipe.evaluation.limit or None]
-        outcomes, seconds = run(recipe, systems, items)
-        found = results(recipe, items, outcomes)
-        from scope.report.terminal import table
-
-        text = table(found)
-        write_rows(folder / "items.jsonl", items)
-        artifacts.write_parquet(folder / "outcomes.parquet", outcomes)
-        artifacts.write_json(folder / "results.json", found)
-        artifacts.write_text(folder / "table.txt", text)
-        artifacts.write_json(folder / "timings.json", {"seconds": time.monotonic() - began, "systems": seconds})
-        artifacts.finish(
-            folder,
-            stage=FOLDER,
-            key=wanted,
-            outputs=["outcomes.parquet", "results.json", "table.txt", "items.jsonl"],
-            seed=recipe.seed,
-            counts={"items": len(items), "outcomes": len(outcomes)},
-            recipe=recipe.resolved(),
-        )
-    if any(system.name not in UNTRAINED for system in systems):
+    planned = [plan(recipe, SUITES[name], systems) for name in recipe.evaluation.suites]
+    with artifacts.stage_lock(recipe.folder(FOLDER)) if is_main() else nullcontext():
+        waiting = [plan for plan in planned if not _is_done(plan)]
+        if is_main():
+            for done in planned:
+                if done not in waiting:
+                    print((done.folder / "table.txt").read_text("utf-8"))
+                    print(f"evaluate: nothing to do, {done.folder} is up to date")
+        shards.barrier()
+        if waiting:
+            run(recipe, systems, waiting)
+        if waiting and is_main():
+            for work in waiting:
+                write(recipe, work, systems)
+    if waiting and is_main() and any(system.is_trained for system in systems):
         from scope.publish import write_cards
 
         write_cards(recipe)
+    return recipe.folder(FOLDER)
+
+
+def is_main() -> bool:
+    return shards.shard()[0] == 0
+
+
+def plan(recipe: Recipe, suite: Suite, systems: Sequence[System]) -> Planned:
+    """The suite's items for this run and everything its results depend on."""
+    loaded = suite.load(recipe)
+    if any(system.is_trained for system in systems):
+        suite.check_held_out(recipe, loaded.items)
+    items = selected(suite, loaded.items, recipe.evaluation.slice)
+    items = items[: recipe.evaluation.limit or None]
+    settings = recipe.part("evaluation")["evaluation"]
+    for name in ("suites", "systems", "models", "transfer_items"):
+        del settings[name]
+    key = {
+        "pool": loaded.key,
+        "systems": {system.name: system.identity(recipe) for system in systems},
+        "model": {k: v for k, v in recipe.part("model")["model"].items() if k not in ("mirror", "revision")},
+        "engine": recipe.part("engine")["engine"],
+        "evaluation": settings,
+        "seed": recipe.seed,
+        **suite.settings(recipe),
+    }
+    return Planned(suite, folder_of(recipe, suite.name), items, key, dict(loaded.facts), [])
+
+
+def selected(suite: Suite, items: Sequence[Any], wanted: dict[str, str]) -> list[Any]:
+    """The items with these values of their columns; StageError names the values there are."""
+    chosen = list(items)
+    for column, value in wanted.items():
+        if column not in suite.columns:
+            raise StageError(f"slice.{column}: {suite.name} has no such column; {nearest(column, list(suite.columns))}")
+        values = sorted({str(getattr(item, column)) for item in items})
+        if str(value) not in values:
+            raise StageError(f"slice.{column}={value}: no item of {suite.name} has it; {nearest(str(value), values)}")
+        chosen = [item for item in chosen if str(getattr(item, column)) == str(value)]
+    if not chosen:
+        raise StageError(f"slice={wanted}: no item of {suite.name} has all of these; leave one out")
+    return chosen
+
+
+def _is_done(work: Planned) -> bool:
+    """Whether its folder holds these results, with no request left to ask again."""
+    return artifacts.is_finished(work.folder, work.key) and not artifacts.read_manifest(work.folder)["failed"]  # type: ignore[index]
+
+
+def run(recipe: Recipe, systems: Sequence[System], planned: Sequence[Planned]) -> None:
+    """Ask every system every request of the suites, then have the judges label what they label."""
+    store = Store(recipe.folder("store") / "completions.sqlite")
+    for system in systems:
+        with opened(system.model, recipe.model, recipe.engine, system.adapter) as engine:
+            for work in planned:
+                usable = work.suite.usable(work.items, engine.control_tokens(), recipe)
+                if work.rows and usable != work.items:
+                    raise StageError(
+                        f"{work.suite.name}: {system.name} cannot be asked {len(work.items) - len(usable)} of the "
+                        "items that others were asked, for they hold its control tokens; take these items out"
+                    )
+                work.items = usable
+                work.rows += ask(recipe, work.suite, system, engine, usable, store)
+    for work in planned:
+        work.rows = work.suite.judge(recipe, {item.id: item for item in work.items}, work.rows, store)
+    store.close()
+
+
+def ask(recipe: Recipe, suite: Suite, system: System, engine: Any, items: Sequence[Any], store: Store) -> Iterable[Row]:
+    """The outcome rows of one system, cell by cell of each item."""
+    requests = [(item, cell) for item in items for cell in suite.cells]
+    prompts = [system.prompt(suite.prompt(item, cell)) for item, cell in requests]
+    names = [f"item {item.id}, cell {cell}" for item, cell in requests]
+    label = f"{suite.name}: {system.name}"
+    if suite.options:
+        answers = score_choices(engine, prompts, suite.options, store, label, names=names, keep_failed=True)
+    else:
+        sampling = Sampling(recipe.evaluation.max_new_tokens)
+        answers = complete(engine, prompts, sampling, store, label, names=names, keep_failed=True)
+    for (item, cell), completion in zip(requests, answers, strict=True):
+        yield table.row(system.name, item.id, cell, completion, suite.outcome(item, cell, completion))
+
+
+def write(recipe: Recipe, work: Planned, systems: Sequence[System]) -> None:
+    """The suite's folder, whole: what it held for other settings is replaced, the answers stay in the store."""
+    found = summary(recipe, work)
+    from scope.report.terminal import table as as_text
+
+    text = as_text(found)
+    folder, suite = work.folder, work.suite
+    outcomes, times = table.split(work.rows)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "manifest.json").unlink(missing_ok=True)
+    artifacts.write_jsonl(folder / "items.jsonl", map(suite.row_of, work.items))
+    artifacts.write_parquet(folder / "outcomes.parquet", outcomes)
+    artifacts.write_parquet(folder / "timings.parquet", times)
+    artifacts.write_json(folder / "results.json", found)
+    artifacts.write_text(folder / "table.txt", text)
+    artifacts.finish(
+        folder,
+        stage=FOLDER,
+        key=work.key,
+        outputs=["outcomes.parquet", "results.json", "table.txt", "items.jsonl"],
+        seed=recipe.seed,
+        failed=len(found["failed_items"]),
+        counts={"items": len(work.items), "outcomes": len(outcomes)},
+        recipe=recipe.resolved(),
+    )
     print(text)
     print(f"evaluate: {len(outcomes)} outcomes in {folder}")
-    return folder
 
 
-def check_held_out(recipe: Recipe, items: Sequence[Item]) -> None:
-    """Refuse evaluation items that the trained model has seen, by id and by question."""
-    quartets = load_quartets(recipe.folder(mining.FOLDER) / "quartets.jsonl")
-    if held := shared(quartets, items):
-        raise artifacts.StageError(
-            f"pool.evaluation: holds {len(held)} items that were trained on, the first: quartet {min(held)!r}; mine "
-            "again with this evaluation pool, which leaves its items out, or evaluate on other items"
-        )
+def summary(recipe: Recipe, work: Planned) -> dict[str, Any]:
+    """`results.json`: the numbers, and what they are of."""
+    chosen = recipe.evaluation
+    settings = Settings(chosen.level, chosen.replicates, recipe.seed, chosen.complete_only)
+    found = results(work.suite, work.items, work.rows, settings)
+    named = {"model": recipe.model.base, "arm": recipe.arm_name, "facts": work.facts}
+    return {"schema": found.pop("schema"), "suite": found.pop("suite"), **named, **found}
 
 
-def open_systems(recipe: Recipe) -> list[System]:
-    """The recipe's systems; StageError with the command to run where one is not trained or merged yet."""
-    base = resolve_model(recipe.model.base, recipe.model.revision, recipe.model.mirror)
-    systems = []
-    for name in recipe.evaluation.systems:
-        if name in UNTRAINED:
-            systems.append(System(name, base))
-            continue
-        stage = merge.FOLDER if name == "merged" else merge.TRAIN
-        weights = {"weights": base.weights_sha256}
-        manifest = artifacts.require(recipe.folder(stage), stage, recipe.command("train.py"), weights)
-        if name == "merged":
-            trained = artifacts.require(recipe.folder(merge.TRAIN), merge.TRAIN, recipe.command("train.py"), weights)
-            adapter = trained["outputs"]["adapter/adapter_model.safetensors"]
-            if manifest["key"]["adapter"] != adapter:
-                raise artifacts.StageError(
-                    f"{recipe.folder(stage)}: was merged from another adapter; run: {recipe.command('train.py')}"
-                )
-            systems.append(System(name, resolve_model(str(recipe.folder(stage).resolve()))))
-        else:
-            adapter = manifest["outputs"]["adapter/adapter_model.safetensors"]
-            systems.append(System(name, base, Adapter(recipe.folder(stage) / "adapter", adapter)))
-    return systems
-
-
-def run(
-    recipe: Recipe, systems: Sequence[System], items: Sequence[Item]
-) -> tuple[list[dict[str, Any]], dict[str, float]]:
-    """Outcome rows (system, item, cell) of every system, and the seconds each took."""
-    from scope.engines.transformers import opened
-    from scope.pool import stage as pool
-
-    suite = SUITES[recipe.evaluation.suite]
-    sampling = Sampling(recipe.evaluation.max_new_tokens)
-    store = Store(recipe.folder("store") / "completions.sqlite")
-    outcomes: list[dict[str, Any]] = []
-    seconds = {}
-    for system in systems:
-        began = time.monotonic()
-        with opened(system.model, recipe.model, recipe.engine, system.adapter) as engine:
-            items = pool.without_control_tokens(list(items), engine.control_tokens(), recipe.pool.on_bad_row)
-            requests = [(item, cell) for item in items for cell in suite.CELLS]
-            prompts = [suite.prompt(item, cell, system.name) for item, cell in requests]
-            completions = complete(engine, prompts, sampling, store, f"evaluate: {system.name}")
-        for (item, cell), completion in zip(requests, completions, strict=True):
-            outcomes.append(
-                {
-                    "system": system.name,
-                    "item_id": item.id,
-                    "cell": cell,
-                    "request_id": completion.request_id,
-                    "prompt_hash": completion.prompt_hash,
-                    "text": completion.text,
-                    "finish_reason": completion.finish_reason,
-                    "n_prompt_tokens": completion.n_prompt_tokens,
-                    "n_tokens": completion.n_tokens,
-                    "gold": item.gold,
-                    **suite.outcome(item, completion),
-                }
-            )
-        seconds[system.name] = time.monotonic() - began
-    return outcomes, seconds
+def rescore(recipe: Recipe) -> Path:
+    """Label the stored answers of finished evaluations anew, with today's scorers; nothing is generated or judged."""
+    for name in recipe.evaluation.suites:
+        suite, folder = SUITES[name], folder_of(recipe, name)
+        manifest = artifacts.require(folder, FOLDER, recipe.command("evaluate.py").replace(" rescore=true", ""))
+        items = {row["id"]: suite.item_of(row) for row in table.read_jsonl(folder / "items.jsonl")}
+        rows = table.read(folder)
+        changed = 0
+        for row in rows:
+            new = suite.rescored(items[row["item_id"]], row, table.completion_of(row))
+            changed += new["label"] != row["label"]
+            row |= new
+        work = Planned(suite, folder, list(items.values()), manifest["key"], {}, rows)
+        work.facts = table.read_json(folder / "results.json")["facts"]
+        write(recipe, work, [])
+        print(f"evaluate: {changed} of {len(rows)} labels changed")
+    return recipe.folder(FOLDER)

@@ -14,12 +14,15 @@ def main() -> None:
     )
     parser.add_argument("folders", nargs="+", type=Path, metavar="RUN_FOLDER", help="runs/NAME or runs/NAME/ARM")
     parser.add_argument("--against", default=compare.REFERENCE, metavar="SYSTEM", help="what differences are taken to")
+    parser.add_argument("--suite", action="append", metavar="NAME", help="only this suite; default: all evaluated ones")
+    parser.add_argument("--intersection", action="store_true", help="compare the items all runs have in common")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table as Markdown too")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every number as JSON too")
     given = parser.parse_args()
     try:
-        found = compare.compare(given.folders, given.against)
-        print(compare.as_text(found))
+        suites = given.suite or compare.suites_of(given.folders)
+        found = [compare.compare(given.folders, given.against, name, given.intersection) for name in suites]
+        print("\n\n".join(map(compare.as_text, found)))
         compare.write(found, given.markdown, given.json)
     except Refusal as error:
         print(f"error: {error}", file=sys.stderr)

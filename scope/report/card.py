@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from scope import artifacts, merge, mining
-from scope.evaluation.stage import FOLDER as EVALUATE
+from scope.evaluation.stage import folder_of
 from scope.evaluation.suites import SUITES
 from scope.mining.funnel import render
 from scope.models import SOURCES, weights_hash
 from scope.recipe import Recipe
-from scope.report.terminal import HEADINGS, difference, interval, rate
+from scope.report.terminal import difference, interval, rate
 
 ADAPTER = "adapter/adapter_model.safetensors"
 BASE = "base"
+#: The suite whose results a card shows.
+SUITE = SUITES["mist"]
 #: Recipe keys that may name a server of one's own.
 ADDRESSES = ("server", "base_url", "endpoint")
 
@@ -50,7 +52,7 @@ def _evaluation(recipe: Recipe, kind: str, trained: dict[str, Any]) -> tuple[dic
 
     At coefficient 1 the adapter and the merged model compute the same, so that either may stand for both.
     """
-    folder = recipe.folder(EVALUATE)
+    folder = folder_of(recipe, SUITE.name)
     manifest = artifacts.read_manifest(folder)
     if manifest is None or not artifacts.is_finished(folder, manifest["key"]):
         return None, None
@@ -86,11 +88,11 @@ def card(recipe: Recipe, product: Product, license_id: str | None = None) -> str
                 task_type="text-generation",
                 dataset_type=results["suite"],
                 dataset_name=f"{results['suite'].upper()}, {results['items']} items of {_pool(made, 'evaluation')}",
-                metric_type="accuracy" if metric in (*SUITES[results["suite"]].CELLS, "overall") else metric,
-                metric_name=f"{HEADINGS[metric]} (per cent)",
+                metric_type="accuracy" if metric in (*SUITE.cells, "overall") else metric,
+                metric_name=f"{SUITE.headings[metric]} (per cent)",
                 metric_value=round(100 * rates[metric]["estimate"], 2),
             )
-            for metric in HEADINGS
+            for metric in SUITE.headings
             if rates[metric]["estimate"] is not None
         ]
     data = ModelCardData(
@@ -190,7 +192,7 @@ def _results(product: Product) -> str:
     against = results["differences"].get(system)
     head = ["per cent", *results["systems"], *([f"{system} − {BASE}", "interval", "McNemar p"] if against else [])]
     rows = []
-    for metric, heading in HEADINGS.items():
+    for metric, heading in SUITE.headings.items():
         row = [heading, *(rate(s["rates"][metric]) for s in results["systems"].values())]
         if against:
             test = against["mcnemar"].get(metric)
@@ -221,7 +223,7 @@ def _limits(product: Product) -> list[str]:
     elif system in results["differences"]:
         limits.append("No metric is worse than the base's with its whole interval on the wrong side.")
     cells = results["systems"][system]["cells"]
-    cut = {HEADINGS[cell]: found["truncated_share"] for cell, found in cells.items() if found["truncated_share"]}
+    cut = {SUITE.headings[cell]: found["truncated_share"] for cell, found in cells.items() if found["truncated_share"]}
     if cut:
         shares = ", ".join(f"{cell} {100 * share:.1f} %" for cell, share in cut.items())
         limits.append(f"Answers cut by the token cap count as they stand: {shares}.")
@@ -237,9 +239,9 @@ def fallen(results: dict[str, Any], system: str) -> list[str]:
         if paired["interval"] is None:
             continue
         low, high = paired["interval"]
-        worse = low > 0 if metric in SUITES[results["suite"]].LOWER_IS_BETTER else high < 0
+        worse = low > 0 if metric in SUITE.lower_is_better else high < 0
         if worse:
-            found.append(f"{HEADINGS[metric]} {difference(paired)} {interval(paired)}")
+            found.append(f"{SUITE.headings[metric]} {difference(paired)} {interval(paired)}")
     return found
 
 

@@ -7,7 +7,6 @@ counted anew from the outcomes, by the settings of the first folder's evaluation
 """
 
 import io
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,20 +14,22 @@ from typing import Any
 
 from scope import artifacts, merge
 from scope.artifacts import StageError
-from scope.evaluation.results import REFERENCE, results
+from scope.evaluation import outcomes as table
+from scope.evaluation.results import REFERENCE, Settings, results
 from scope.evaluation.stage import FOLDER as EVALUATE
-from scope.evaluation.stage import UNTRAINED
-from scope.items import load_items
-from scope.recipe import Recipe, nearest
+from scope.evaluation.suites import SUITES
+from scope.evaluation.systems import UNTRAINED
+from scope.recipe import nearest
 from scope.report.card import markdown
-from scope.report.terminal import HEADINGS, difference, interval, rate
+from scope.report.terminal import difference, interval, notes, rate
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """One arm's finished evaluation."""
+    """One arm's finished evaluation on a suite."""
 
     folder: Path  # of the arm
+    suite: str
     manifest: dict[str, Any]
     rows: list[dict[str, Any]]  # of outcomes.parquet
 
@@ -36,38 +37,60 @@ class Evaluated:
     def arm(self) -> str:
         return self.folder.resolve().name
 
+    @property
+    def place(self) -> Path:
+        return self.folder / EVALUATE / self.suite
 
-def find(folders: Sequence[Path]) -> tuple[list[Evaluated], list[str]]:
+
+def suites_of(folders: Sequence[Path]) -> list[str]:
+    """The suites that any arm of the run folders is evaluated on, in the order of `SUITES`."""
+    found = {
+        path.parent.name
+        for folder in folders
+        for pattern in (f"{EVALUATE}/*/manifest.json", f"*/{EVALUATE}/*/manifest.json")
+        for path in folder.glob(pattern)
+    }
+    if not found:
+        raise StageError(f"{', '.join(map(str, folders))}: holds no finished evaluation; run evaluate.py for it")
+    return [name for name in SUITES if name in found]
+
+
+def find(folders: Sequence[Path], suite: str) -> tuple[list[Evaluated], list[str]]:
     """The evaluated arms of the run folders, in order, and a note on each arm that is not evaluated yet."""
-    import pyarrow.parquet as pq
-
     arms, notes = [], []
+    inner = Path(EVALUATE, suite, "manifest.json")
     for folder in folders:
-        inside = sorted(path.parent.parent for path in folder.glob(f"*/{EVALUATE}/manifest.json"))
-        chosen = [folder] if (folder / EVALUATE / "manifest.json").is_file() else inside
+        inside = sorted(path.parents[2] for path in folder.glob(f"*/{inner}"))
+        chosen = [folder] if (folder / inner).is_file() else inside
         if not chosen:
-            raise StageError(f"{folder}: holds no finished evaluation; run evaluate.py for it")
+            raise StageError(f"{folder}: holds no finished evaluation on {suite}; run evaluate.py for it")
         waiting = {path.parent for path in folder.glob(f"*/{merge.TRAIN}")} - set(chosen)
         notes += [f"{arm} is not evaluated yet and left out" for arm in sorted(waiting)]
         arms += [arm for arm in chosen if arm not in arms]
     found = []
     for arm in arms:
-        manifest = artifacts.require(arm / EVALUATE, EVALUATE, "evaluate.py")
-        found.append(Evaluated(arm, manifest, pq.read_table(arm / EVALUATE / "outcomes.parquet").to_pylist()))
+        place = arm / EVALUATE / suite
+        manifest = artifacts.require(place, EVALUATE, "evaluate.py")
+        found.append(Evaluated(arm, suite, manifest, table.read(place)))
     return found, notes
 
 
-def compare(folders: Sequence[Path], against: str = REFERENCE) -> dict[str, Any]:
+def compare(
+    folders: Sequence[Path], against: str = REFERENCE, suite: str = "mist", intersection: bool = False
+) -> dict[str, Any]:
     """`results` over the systems of all arms, with differences to `against`; plain data as in results.json.
 
     Untrained systems stand once, as the first arm has them; a trained one is called by its arm. Adds
-    `against`, `folders` (system -> arm's folder) and `notes`. StageError, naming both folders, where two were
-    not evaluated on the same items, base and settings.
+    `folders` (system -> arm's folder) and `notes`. StageError, naming both folders, where two were not evaluated on
+    the same items, base and settings; with `intersection` the items that all have in common, unchanged, are compared.
     """
-    found, notes = find(folders)
-    first = found[0]
+    found, notes = find(folders, suite)
+    first, declared = found[0], SUITES[suite]
     for other in found[1:]:
-        _check_comparable(first, other)
+        _check_comparable(first, other, intersection)
+    items = table.read_jsonl(first.place / "items.jsonl")
+    if intersection:
+        items, notes = _common(found, items, notes)
     systems: dict[str, list[dict[str, Any]]] = {}
     homes: dict[str, str] = {}
     for arm in found:
@@ -82,39 +105,46 @@ def compare(folders: Sequence[Path], against: str = REFERENCE) -> dict[str, Any]
             systems[name], homes[name] = rows, str(arm.folder)
     if against not in systems and against != REFERENCE:
         raise StageError(f"against={against} is none of the systems; {nearest(against, list(systems))}")
-    # `results` pairs everything with the system called REFERENCE: the two names change places for it.
-    swap = {against: REFERENCE, REFERENCE: against}
     order = sorted(systems, key=lambda name: UNTRAINED.index(name) if name in UNTRAINED else len(UNTRAINED))
-    outcomes = [{**row, "system": swap.get(name, name)} for name in order for row in systems[name]]
     made = first.manifest["recipe"]
-    recipe = Recipe(name=made["name"], seed=made["seed"])
-    recipe.model.base = made["model"]["base"]
-    for setting in ("suite", "replicates", "level"):
-        setattr(recipe.evaluation, setting, made["evaluation"][setting])
-    together = results(recipe, load_items(first.folder / EVALUATE / "items.jsonl"), outcomes)
-    for part in ("systems", "differences"):
-        together[part] = {swap.get(name, name): value for name, value in together[part].items()}
-    del together["arm"]
-    return {**together, "against": against, "folders": homes, "notes": notes}
+    chosen = made["evaluation"]
+    settings = Settings(chosen["level"], chosen["replicates"], made["seed"], chosen["complete_only"], against)
+    outcomes = [{**row, "system": name} for name in order for row in systems[name]]
+    together = results(declared, [declared.item_of(item) for item in items], outcomes, settings)
+    return {**together, "model": made["model"]["base"], "folders": homes, "notes": notes}
 
 
-def _check_comparable(first: Evaluated, other: Evaluated) -> None:
+def _common(
+    found: Sequence[Evaluated], items: list[dict[str, Any]], notes: list[str]
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The items that every arm was asked, the same in all, and a note of how many each has."""
+    by_arm = [{item["id"]: item for item in table.read_jsonl(arm.place / "items.jsonl")} for arm in found]
+    common = [item for item in items if all(other.get(item["id"]) == item for other in by_arm)]
+    if not common:
+        raise StageError(f"{' and '.join(str(arm.folder) for arm in found)} have no item in common")
+    counts = ", ".join(f"{len(own)} in {arm.folder}" for arm, own in zip(found, by_arm, strict=True))
+    return common, [*notes, f"only the {len(common)} items that all have in common are compared: {counts}"]
+
+
+def _check_comparable(first: Evaluated, other: Evaluated, intersection: bool) -> None:
     def settings(arm: Evaluated) -> dict[str, Any]:
         key, evaluation = arm.manifest["key"], arm.manifest["recipe"]["evaluation"]
         return {
             "items": arm.manifest["outputs"]["items.jsonl"],
             "base": key["systems"].get(REFERENCE, [None])[0],
             "chat template settings": key["model"]["chat_template_kwargs"],
-            "suite": evaluation["suite"],
             "max_new_tokens": evaluation["max_new_tokens"],
+            "judge": key.get("judge"),
         }
 
     ours, theirs = settings(first), settings(other)
     for what, value in ours.items():
+        if what == "items" and intersection:
+            continue
         if theirs[what] != value and not (what == "base" and None in (value, theirs[what])):
             raise StageError(
                 f"{first.folder} and {other.folder} were evaluated with different {what}; evaluate both with the same, "
-                "or compare them apart"
+                "or compare them apart" + (" (--intersection compares the common items)" * (what == "items"))
             )
 
 
@@ -137,32 +167,37 @@ def _changed(rows: list[dict[str, Any]], others: list[dict[str, Any]]) -> int:
 # ---------------------------------------------------------------- tables
 
 
-def table_rows(found: dict[str, Any]) -> tuple[list[list[str]], list[list[str]]]:
-    """(a row of rates a system; three rows of difference, interval and McNemar p a system), cells as text."""
-    rates = [[name, *(rate(s["rates"][m]) for m in HEADINGS)] for name, s in found["systems"].items()]
-    paired = []
+def rows_of(found: dict[str, Any]) -> tuple[list[list[str]], list[list[str]]]:
+    """(a row of rates a system; rows of difference, interval and McNemar p a system), cells as text."""
+    metrics = SUITES[found["suite"]].headings
+    rates = [[name, *(rate(s["rates"][m]) for m in metrics)] for name, s in found["systems"].items()]
+    paired: list[list[str]] = []
     for name, other in found["differences"].items():
-        tests = other["mcnemar"]
+        tests = other.get("mcnemar", {})
         paired += [
-            [f"{name} - {found['against']}", *(difference(other["rates"][m]) for m in HEADINGS)],
-            ["", *(interval(other["rates"][m]) for m in HEADINGS)],
-            ["McNemar p", *(f"{tests[m]['p_value']:.2g}" if m in tests else "" for m in HEADINGS)],
+            [f"{name} - {found['against']}", *(difference(other["rates"][m]) for m in metrics)],
+            ["", *(interval(other["rates"][m]) for m in metrics)],
         ]
+        if tests:
+            paired.append(["McNemar p", *(f"{tests[m]['p_value']:.2g}" if m in tests else "" for m in metrics)])
     return rates, paired
 
 
 def title(found: dict[str, Any]) -> str:
-    return f"{found['suite'].upper()}: {found['items']} items, {found['model']}"
+    return f"{SUITES[found['suite']].title}: {found['items']} items, {found['model']}"
 
 
 def legend(found: dict[str, Any]) -> list[str]:
     """What the numbers are, and every note, a line each."""
-    left_out = len(found["failed_items"])
+    suite = SUITES[found["suite"]]
+    tested = any("mcnemar" in other for other in found["differences"].values())
+    lower = [heading for metric, heading in suite.headings.items() if metric in suite.lower_is_better]
     return [
-        f"Per cent ± bootstrap sd. [low, high]: {100 * found['level']:g} % interval of the paired difference; "
-        f"{found['replicates']} item resamples shared by all systems. McNemar p: exact, of one cell, not corrected for "
-        "the number of comparisons. SC2W: wrong when misled among right when clean; less is better.",
-        *([f"{left_out} items left out of all systems because a request failed"] if left_out else []),
+        f"Per cent ± bootstrap sd. [low, high]: {100 * found['level']:g} % interval of the paired difference to "
+        f"{found['against']}; {found['replicates']} item resamples shared by all systems."
+        + " McNemar p: exact, of one cell, not corrected for the number of comparisons." * tested
+        + (f" Less is better: {', '.join(lower)}." if lower else ""),
+        *notes(found),
         *found["notes"],
     ]
 
@@ -176,13 +211,13 @@ def as_text(found: dict[str, Any]) -> str:
     console = Console(file=stream, width=150, color_system=None, highlight=False, markup=False)
     main = Table(title=title(found))
     main.add_column("per cent")
-    for heading in HEADINGS.values():
+    for heading in SUITES[found["suite"]].headings.values():
         main.add_column(heading, justify="right", no_wrap=True)
-    rates, paired = table_rows(found)
+    rates, paired = rows_of(found)
     for row in rates:
         main.add_row(*row)
-    for number, row in enumerate(paired):
-        if number % 3 == 0:
+    for row in paired:
+        if " - " in row[0]:
             main.add_section()
         main.add_row(*row)
     console.print(main)
@@ -193,13 +228,15 @@ def as_text(found: dict[str, Any]) -> str:
 
 def as_markdown(found: dict[str, Any]) -> str:
     """The same table as Markdown."""
-    rates, paired = table_rows(found)
+    rates, paired = rows_of(found)
     lines = "\n".join(f"- {line}" for line in legend(found))
-    return f"### {title(found)}\n\n{markdown(['per cent', *HEADINGS.values()], [*rates, *paired])}\n\n{lines}\n"
+    head = ["per cent", *SUITES[found["suite"]].headings.values()]
+    return f"### {title(found)}\n\n{markdown(head, [*rates, *paired])}\n\n{lines}\n"
 
 
-def write(found: dict[str, Any], markdown_file: Path | None, json_file: Path | None) -> None:
+def write(found: Sequence[dict[str, Any]], markdown_file: Path | None, json_file: Path | None) -> None:
+    """All suites' tables into one file; the JSON holds suite -> results."""
     if markdown_file is not None:
-        artifacts.write_text(markdown_file, as_markdown(found))
+        artifacts.write_text(markdown_file, "\n".join(map(as_markdown, found)))
     if json_file is not None:
-        artifacts.write_text(json_file, json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+        artifacts.write_json(json_file, {one["suite"]: one for one in found})

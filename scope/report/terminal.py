@@ -3,59 +3,63 @@
 import io
 from typing import Any
 
-HEADINGS = {
-    "clean": "Clean",
-    "misleading": "Misleading",
-    "correct": "Correct ctx",
-    "irrelevant": "Irrelevant",
-    "overall": "Overall",
-    "sc2w": "SC2W",
-}
+from scope.evaluation.suites import SUITES
 
 
 def table(results: dict[str, Any]) -> str:
-    """Accuracy by condition with the truncated share beside it, SC2W, and paired differences to the base."""
+    """The suite's metrics with the truncated share beside a cell's, and paired differences to the reference."""
     from rich.console import Console
     from rich.table import Table
 
-    level = f"{100 * results['level']:g} %"
+    suite = SUITES[results["suite"]]
     stream = io.StringIO()
     console = Console(file=stream, width=150, color_system=None, highlight=False, markup=False)
-    main = Table(
-        title=f"{results['suite'].upper()}: {results['items']} items, {results['model']}, arm {results['arm']}"
-    )
+    main = Table(title=f"{suite.title}: {results['items']} items, {results['model']}, arm {results['arm']}")
     main.add_column("per cent")
-    for metric in HEADINGS.values():
-        main.add_column(metric, justify="right", no_wrap=True)
+    for heading in suite.headings.values():
+        main.add_column(heading, justify="right", no_wrap=True)
     for name, system in results["systems"].items():
         cells = system["cells"]
-        main.add_row(name, *(rate(system["rates"][m], cells.get(m)) for m in HEADINGS))
+        main.add_row(name, *(rate(system["rates"][m], cells.get(m)) for m in suite.headings))
     for name, paired in results["differences"].items():
         main.add_section()
-        main.add_row(f"{name} - base", *(difference(paired["rates"][m]) for m in HEADINGS))
-        main.add_row("", *(interval(paired["rates"][m]) for m in HEADINGS))
+        main.add_row(f"{name} - {results['against']}", *(difference(paired["rates"][m]) for m in suite.headings))
+        main.add_row("", *(interval(paired["rates"][m]) for m in suite.headings))
     console.print(main)
     console.print(
-        f"(t n): share of answers cut by the token cap. [low, high]: {level} interval of the paired difference, "
-        f"{results['replicates']} item resamples shared by all systems. SC2W: wrong when misled among right when "
-        "clean; less is better."
+        f"(t n): share of answers cut by the token cap. [low, high]: {100 * results['level']:g} % interval of the "
+        f"paired difference, {results['replicates']} item resamples shared by all systems." + _better(suite)
     )
     console.print(_labels(results))
     for name, paired in results["differences"].items():
-        r = paired["repairs"]
-        console.print(
-            f"{name} against base, misleading cell: {r['repairs']} of {r['base_failures']} clean-right failures "
-            f"repaired; gains {r['gains']}, costs {r['costs']}, net {r['net']:+d}"
-        )
-    if results["failed_items"]:
-        console.print(
-            f"{len(results['failed_items'])} items left out because a request failed; run the same command again"
-        )
+        if r := paired.get("repairs"):
+            console.print(
+                f"{name} against {results['against']}, misleading cell: {r['repairs']} of {r['base_failures']} "
+                f"clean-right failures repaired; gains {r['gains']}, costs {r['costs']}, net {r['net']:+d}"
+            )
+    for line in notes(results):
+        console.print(line)
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
+
+
+def notes(results: dict[str, Any]) -> list[str]:
+    """What a reader must know beside the numbers, a line each: what is missing and what the suite says of its items."""
+    found = [f"{name}: {value}" for name, value in results.get("facts", {}).items()]
+    if n := len(results["failed_items"]):
+        done = "left out of all systems" if results["complete_only"] else "their cells' metrics are withheld"
+        found.append(f"{n} items have a failed request, {done}; run the same command again, it asks for these alone")
+    return found
+
+
+def _better(suite: Any) -> str:
+    lower = [heading for metric, heading in suite.headings.items() if metric in suite.lower_is_better]
+    return f" Less is better: {', '.join(lower)}." if lower else ""
 
 
 def rate(found: dict[str, Any], cell: dict[str, Any] | None = None) -> str:
     """A rate in per cent with its sd, and its cell's truncated share where one is given."""
+    if found.get("withheld"):
+        return "withheld"
     text = "undefined" if found["estimate"] is None else f"{100 * found['estimate']:.1f}"
     if found["sd"] is not None:
         text += f" ±{100 * found['sd']:.1f}"
@@ -64,6 +68,8 @@ def rate(found: dict[str, Any], cell: dict[str, Any] | None = None) -> str:
 
 def difference(found: dict[str, Any]) -> str:
     """A difference of rates in percentage points, signed."""
+    if found.get("withheld"):
+        return "withheld"
     return "undefined" if found["estimate"] is None else f"{100 * found['estimate']:+.1f}"
 
 
@@ -75,14 +81,14 @@ def interval(found: dict[str, Any]) -> str:
 def _labels(results: dict[str, Any]) -> Any:
     from rich.table import Table
 
+    suite = SUITES[results["suite"]]
     labels = Table(title="Outcomes, all cells")
     labels.add_column("answers")
-    kinds = list(next(iter(results["systems"].values()))["cells"]["clean"]["labels"])
-    for kind in kinds:
-        labels.add_column(kind, justify="right")
+    for label in suite.labels:
+        labels.add_column(label, justify="right")
     labels.add_column("mean tokens", justify="right")
     for name, system in results["systems"].items():
         cells = system["cells"].values()
         tokens = sum(c["mean_tokens"] for c in cells) / len(cells)
-        labels.add_row(name, *(str(sum(c["labels"][k] for c in cells)) for k in kinds), f"{tokens:.1f}")
+        labels.add_row(name, *(str(sum(c["labels"][label] for c in cells)) for label in suite.labels), f"{tokens:.1f}")
     return labels

@@ -1,53 +1,88 @@
 """MIST: accuracy under the four matched conditions and SC2W (SCOPE paper, Sec. 3.2)."""
 
-from collections.abc import Sequence
-from typing import Any
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
-from scope.answers import is_correct, parse_answer
+from scope import mining
+from scope.artifacts import StageError
 from scope.conditions import Condition
-from scope.evaluation.paired import Rate, accuracy_ratio, mean_of, sc2w_ratio
-from scope.items import Completion, Item
-from scope.prompts import defended_prompt, user_prompt
-
-CELLS = tuple(str(c) for c in Condition)
-
-#: Outcome labels. Only `right` counts as right; all stay in the denominator, but for `failed`.
-LABELS = ("right", "wrong", "ambiguous", "unparsed", "truncated", "failed")
+from scope.evaluation.paired import Rate, accuracy_ratio, mcnemar, mean_of, repairs_gains_costs, sc2w_ratio
+from scope.evaluation.suites.base import Loaded, Row, Suite, graded, right
+from scope.items import Completion, Item, as_row, item_from_row, load_quartets
+from scope.mining.imported import shared
+from scope.prompts import user_prompt
+from scope.recipe import Recipe
 
 
-def prompt(item: Item, cell: str, system: str) -> str:
-    """The user message of an item in a cell; the prompt defence is a system of its own."""
-    write = defended_prompt if system == "prompt_defense" else user_prompt
-    return write(item, Condition(cell))
+class Mist(Suite):
+    """The recipe's evaluation pool, one request a condition."""
 
-
-def outcome(item: Item, completion: Completion) -> dict[str, Any]:
-    """parse_status, value and label of a completion (App. B.1: what cannot be read is wrong)."""
-    if completion.finish_reason == "error":
-        return {"parse_status": "failed", "value": None, "label": "failed"}
-    answer = parse_answer(completion.text, item.answer_type, len(item.options) or None)
-    if is_correct(answer, item.gold, item.answer_type):
-        label = "right"
-    elif answer.status == "ok":
-        label = "wrong"
-    elif completion.finish_reason == "length":
-        label = "truncated"
-    else:
-        label = answer.status
-    value = None if answer.value is None else str(answer.value)
-    return {"parse_status": answer.status, "value": value, "label": label}
-
-
-def rates(right: dict[str, Sequence[bool]]) -> dict[str, Rate]:
-    """Metric -> rate, from each cell's per-item correctness (the main table's columns)."""
-    accuracies: dict[str, Rate] = {cell: accuracy_ratio(right[cell]) for cell in CELLS}
-    return {
-        **accuracies,
-        "overall": mean_of(list(accuracies.values())),
-        "sc2w": sc2w_ratio(right["clean"], right["misleading"]),
+    name = "mist"
+    title = "MIST"
+    cells = tuple(map(str, Condition))
+    headings: ClassVar = {
+        "clean": "Clean",
+        "misleading": "Misleading",
+        "correct": "Correct ctx",
+        "irrelevant": "Irrelevant",
+        "overall": "Overall",
+        "sc2w": "SC2W",
     }
+    lower_is_better = frozenset({"sc2w"})
+    columns = ("provenance", "answer_type", "channel", "wrong_class", "topic", "source")
+    item_type = Item
 
+    def load(self, recipe: Recipe) -> Loaded:
+        from scope.pool import stage as pool
 
-METRICS = (*CELLS, "overall", "sc2w")
-#: Metrics of which less is better.
-LOWER_IS_BETTER = ("sc2w",)
+        items, pool_hash = pool.evaluation(recipe)
+        return Loaded(items, pool_hash)
+
+    def prompt(self, item: Item, cell: str) -> str:
+        return user_prompt(item, Condition(cell))
+
+    def outcome(self, item: Item, cell: str, completion: Completion) -> Row:
+        return graded(completion, item.answer_type, item.gold, len(item.options) or None)
+
+    def rates(self, items: Sequence[Item], rows: Mapping[str, Sequence[Row]]) -> dict[str, Rate]:
+        truth = {cell: right(rows[cell]) for cell in self.cells}
+        accuracies: dict[str, Rate] = {cell: accuracy_ratio(truth[cell]) for cell in self.cells}
+        return {
+            **accuracies,
+            "overall": mean_of(list(accuracies.values())),
+            "sc2w": sc2w_ratio(truth["clean"], truth["misleading"]),
+        }
+
+    def needs(self, metric: str) -> tuple[str, ...]:
+        if metric == "sc2w":
+            return ("clean", "misleading")
+        return (metric,) if metric in self.cells else self.cells
+
+    def check_held_out(self, recipe: Recipe, items: Sequence[Item]) -> None:
+        """Refuse items that the trained model has seen, by id and by question."""
+        quartets = load_quartets(recipe.folder(mining.FOLDER) / "quartets.jsonl")
+        if held := shared(quartets, items):
+            raise StageError(
+                f"pool.evaluation: holds {len(held)} items that were trained on, the first: quartet {min(held)!r}; "
+                "mine again with this evaluation pool, which leaves its items out, or evaluate on other items"
+            )
+
+    def usable(self, items: Sequence[Item], control_tokens: Iterable[str], recipe: Recipe) -> list[Item]:
+        from scope.pool import stage as pool
+
+        return pool.without_control_tokens(list(items), control_tokens, recipe.pool.on_bad_row)
+
+    def against(self, base: Mapping[str, Sequence[Row]], rows: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
+        """Repairs, gains and costs in the misleading cell (Fig. 7a), and McNemar's test in each cell."""
+        before = {cell: right(base[cell]) for cell in self.cells}
+        after = {cell: right(rows[cell]) for cell in self.cells}
+        counts = repairs_gains_costs(before["clean"], before["misleading"], after["misleading"])
+        tests = {cell: dataclasses.asdict(mcnemar(before[cell], after[cell])) for cell in self.cells}
+        return {"repairs": dataclasses.asdict(counts), "mcnemar": tests}
+
+    def row_of(self, item: Item) -> Row:
+        return as_row(item)
+
+    def item_of(self, row: Mapping[str, Any]) -> Item:
+        return item_from_row(row)

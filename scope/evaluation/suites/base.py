@@ -1,0 +1,150 @@
+"""What a suite declares: its items, its cells, and what a completion's outcome is called.
+
+Everything else is shared: requests, store, outcome table, bootstrap, slices, reports. `docs/add_a_suite.md` walks
+through a new one.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from scope.answers import is_correct, parse_answer
+from scope.artifacts import StageError, fingerprint
+from scope.evaluation.paired import Rate
+from scope.items import Completion
+from scope.recipe import Recipe
+
+Row = dict[str, Any]
+
+#: Outcome labels of answers that have a gold answer. Only `right` counts as right; all stay in the denominator, but
+#: for `failed`: a request without an answer is missing, not wrong.
+LABELS = ("right", "wrong", "ambiguous", "unparsed", "truncated", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A suite's items for one run.
+
+    items: each with an `id` of its own. key: content hash of the items. facts: what a reader of the results wants
+    to know about them, plain data (drawn of how many, how many were excluded and why).
+    """
+
+    items: list[Any]
+    key: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Suite:
+    """A benchmark. Subclass it, fill in the class attributes and the four methods without a body.
+
+    name: in `suites=[...]`, and of the folder below `evaluate/`. title: for a reader.
+    cells: how each item becomes requests; the outcome table has one row per (system, item, cell).
+    labels: every outcome label, `failed` among them.
+    headings: metric -> column heading of the tables, in order; `rates` returns exactly these metrics.
+    lower_is_better: metrics of which less is better.
+    columns: item attributes that results are broken down by and `slice.COLUMN=VALUE` selects by.
+    item_type: the dataclass of an item, for `items.jsonl`.
+    options: empty for free text; else the answers are constrained to these strings and scored, not generated.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    cells: ClassVar[tuple[str, ...]]
+    labels: ClassVar[tuple[str, ...]] = LABELS
+    headings: ClassVar[Mapping[str, str]]
+    lower_is_better: ClassVar[frozenset[str]] = frozenset()
+    columns: ClassVar[tuple[str, ...]] = ()
+    item_type: ClassVar[type]
+    options: ClassVar[tuple[str, ...]] = ()
+
+    # ------------------------------------------------------------ to be written
+
+    def load(self, recipe: Recipe) -> Loaded:
+        """The recipe's items. A Refusal says in one sentence what is wrong with them."""
+        raise NotImplementedError
+
+    def prompt(self, item: Any, cell: str) -> str:
+        """The user message of an item in a cell."""
+        raise NotImplementedError
+
+    def outcome(self, item: Any, cell: str, completion: Completion) -> Row:
+        """`parse_status`, `value` (text or None) and `label` of a completion, and any columns of the suite's own."""
+        raise NotImplementedError
+
+    def rates(self, items: Sequence[Any], rows: Mapping[str, Sequence[Row]]) -> dict[str, Rate]:
+        """Metric -> rate. rows: cell -> the outcome rows of one system, in the order of `items`."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------ usually left as they are
+
+    def needs(self, metric: str) -> tuple[str, ...]:
+        """The cells a metric is computed from; a failed request in one of them withholds it."""
+        return self.cells
+
+    def settings(self, recipe: Recipe) -> dict[str, Any]:
+        """What the results depend on beside items, systems, engine and token cap."""
+        return {}
+
+    def check_held_out(self, recipe: Recipe, items: Sequence[Any]) -> None:
+        """Refuse items that the recipe's trained model has seen."""
+
+    def usable(self, items: Sequence[Any], control_tokens: Iterable[str], recipe: Recipe) -> list[Any]:
+        """The items whose prompts hold none of the tokenizer's control tokens; StageError names one that does."""
+        tokens = [token for token in control_tokens if token.strip()]
+        for item in items:
+            for cell in self.cells:
+                text = self.prompt(item, cell)
+                if found := next((token for token in tokens if token in text), None):
+                    raise StageError(
+                        f"{self.name}: item {item.id}, cell {cell}: holds {found!r}, which this tokenizer reads as a "
+                        "control token; take the item out"
+                    )
+        return list(items)
+
+    def judge(self, recipe: Recipe, items: Mapping[str, Any], rows: Sequence[Row], store: Any) -> list[Row]:
+        """The outcome rows of all systems with labels that another model gives; as they are where none does."""
+        return list(rows)
+
+    def rescored(self, item: Any, row: Row, completion: Completion) -> Row:
+        """What `outcome` and `judge` say of an outcome row that is kept, from what it holds alone."""
+        return self.outcome(item, row["cell"], completion)
+
+    def against(self, base: Mapping[str, Sequence[Row]], rows: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
+        """Further comparisons of a system with the reference, plain data for `results.json`."""
+        return {}
+
+    def row_of(self, item: Any) -> Row:
+        """An item as `items.jsonl` keeps it."""
+        return dataclasses.asdict(item)
+
+    def item_of(self, row: Mapping[str, Any]) -> Any:
+        """The item of such a row."""
+        return self.item_type(**row)
+
+
+def right(rows: Sequence[Row]) -> list[bool]:
+    """Which outcome rows are labelled `right`, for `rates`."""
+    return [row["label"] == "right" for row in rows]
+
+
+def graded(completion: Completion, answer_type: str, gold: str, n_options: int | None = None) -> Row:
+    """The outcome of a free-text answer with a gold one (SCOPE App. B.1: what cannot be read is wrong)."""
+    if completion.finish_reason == "error":
+        return {"parse_status": "failed", "value": None, "label": "failed"}
+    answer = parse_answer(completion.text, answer_type, n_options)
+    if is_correct(answer, gold, answer_type):
+        label = "right"
+    elif answer.status == "ok":
+        label = "wrong"
+    elif completion.finish_reason == "length":
+        label = "truncated"
+    else:
+        label = answer.status
+    value = None if answer.value is None else str(answer.value)
+    return {"parse_status": answer.status, "value": value, "label": label}
+
+
+def content_hash(suite: Suite, items: Sequence[Any]) -> str:
+    """Content hash of items, for `Loaded.key`."""
+    return fingerprint([suite.row_of(item) for item in items])
