@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from scope.engines import Choices, Sampling
+from scope.engines import Choices, Generated, Sampling
 from scope.models import resolve_model
 from scope.recipe import EngineConfig, ModelConfig
 
@@ -176,6 +176,19 @@ class Server:
             n = len(out.token_ids) + (out.finish_reason == "stop")
             reply["usage"] = {"prompt_tokens": len(ids), "completion_tokens": n, "total_tokens": len(ids) + n}
         return send(http, 200, reply)
+
+
+class Scripted(Server):
+    """Says `script(prompt)` to every prompt, over the same HTTP and with the same faults."""
+
+    def __init__(self, engine, script, **settings):
+        self.script = script
+        super().__init__(engine, **settings)
+
+    def _answer(self, http, body, prompt, chance):
+        cap = next((body[name] for name in self.knows if name in body), 48)
+        self._memo[prompt, cap] = Generated([0] * 3, self.script(prompt), "stop")
+        return super()._answer(http, body, prompt, chance)
 
 
 def error(message, code):

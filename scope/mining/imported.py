@@ -1,11 +1,11 @@
 """Published quartets instead of mined ones: read, kept apart from the evaluation pool, and counted."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
 from scope import artifacts
 from scope.conditions import Condition
-from scope.items import Item, Quartet, as_row, load_quartets, normalised, normalised_question
+from scope.items import Item, Quartet, as_row, load_quartets, normalised
 from scope.mining.funnel import published_funnel
 from scope.prompts import user_prompt
 from scope.recipe import Recipe
@@ -37,9 +37,14 @@ def keep_apart(quartets: Sequence[Quartet], evaluation: Sequence[Item]) -> tuple
 
 def shared(quartets: Sequence[Quartet], evaluation: Sequence[Item]) -> set[str]:
     """Ids of the quartets whose item is an evaluation item: the same id, or its question in the clean prompt."""
-    ids = {item.id for item in evaluation}
-    questions = {normalised_question(item) for item in evaluation}
-    whole = questions | {normalised(user_prompt(item, Condition.CLEAN)) for item in evaluation}
+    prompts = [user_prompt(item, Condition.CLEAN) for item in evaluation]
+    return asking(quartets, {item.id for item in evaluation}, [item.question for item in evaluation], prompts)
+
+
+def asking(quartets: Sequence[Quartet], ids: Set[str], questions: Iterable[str], prompts: Iterable[str]) -> set[str]:
+    """Ids of the quartets that have one of these ids, prompts, or questions inside their clean prompt."""
+    questions = {normalised(question) for question in questions}
+    whole = questions | {normalised(prompt) for prompt in prompts}
     beginnings: dict[tuple[str, ...], list[list[str]]] = {}
     for words in map(str.split, questions):
         if len(words) >= MIN_WORDS:

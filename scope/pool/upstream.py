@@ -119,22 +119,30 @@ TRANSFER = {
 }
 
 
-def transfer_texts(name: str, data_dir: str | Path | None = None) -> list[str]:
-    """The distinct question texts of a transfer set, in the order of its rows."""
+def transfer_rows(name: str, data_dir: str | Path | None = None) -> Iterator[tuple[str, Row | str]]:
+    """(where, row or fault) of every row of a transfer set, from its file under a data folder or from the hub.
+
+    Raises PoolError or TableError where there is no such file, or the hub does not give it.
+    """
     found = TRANSFER[name]
     if data_dir:
         path = _local(Path(data_dir), name, found.split)
         if path is None:
             raise PoolError(_absent(Path(data_dir), name, found.split))
-        rows = read_rows(path)
+        yield from read_rows(path)
     elif found.hub_file:
-        rows = read_rows(_downloaded(found.hub_id, found.hub_file))
+        yield from read_rows(_downloaded(found.hub_id, found.hub_file))
     else:
-        rows = rows_of(found.hub_id, found.split)
+        yield from rows_of(found.hub_id, found.split)
+
+
+def transfer_texts(name: str, data_dir: str | Path | None = None) -> list[str]:
+    """The distinct question texts of a transfer set, in the order of its rows."""
+    fields = TRANSFER[name].fields
     texts: dict[str, None] = {}
     columns: set[str] = set()
-    for _, row in rows:
-        for path_in_row in found.fields if isinstance(row, dict) else ():
+    for _, row in transfer_rows(name, data_dir):
+        for path_in_row in fields if isinstance(row, dict) else ():
             columns |= set(row)
             value: Any = row
             for key in path_in_row.split("."):
@@ -142,7 +150,7 @@ def transfer_texts(name: str, data_dir: str | Path | None = None) -> list[str]:
             if isinstance(value, str) and value.strip():
                 texts[value] = None
     if not texts:
-        raise PoolError(f"{name}: no row has the columns {', '.join(found.fields)}; found {_listed(columns)}")
+        raise PoolError(f"{name}: no row has the columns {', '.join(fields)}; found {_listed(columns)}")
     return list(texts)
 
 
