@@ -22,8 +22,9 @@ demo: $(VENV)/installed
 	$(BIN)/accelerate launch --config_file accelerate_configs/one_cpu.yaml train.py recipe=$$recipe; \
 	$(BIN)/python evaluate.py recipe=$$recipe
 
+# Two workers of one thread each, a file's tests in one place.
 test: $(VENV)/installed
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --durations 15
 
 # Two threads, in the background: vLLM would take every core.
 test-vllm: $(VLLM_VENV)/installed

@@ -28,7 +28,8 @@ from scope.conditions import Condition
 from scope.engines import release_memory
 from scope.items import load_quartets
 from scope.models import ResolvedModel, load_model, load_tokenizer, resolve_model
-from scope.recipe import MergeConfig, Recipe, RecipeError, nearest, value_faults
+from scope.recipe import Recipe, RecipeError, nearest, value_faults
+from scope.schema import MergeConfig
 
 FOLDER = "merged"
 #: Folder of the training stage, whose adapter is merged.

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from scope.artifacts import Refusal
 from scope.conditions import Condition
 from scope.mixture import condition_masses, sampling_plan
-from scope.recipe import PairsConfig, Recipe
+from scope.recipe import Recipe
+from scope.schema import PairsConfig
 
 #: Arm -> the conditions it removes.
 REMOVED: dict[str, tuple[Condition, ...]] = {

@@ -5,8 +5,10 @@ the items of a small pool alone and follows their misleading contexts: a real mo
 behaves as the miner needs, not a stand-in for one.
 """
 
+import inspect
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -37,17 +39,37 @@ def tiny_pool():
 
 
 @pytest.fixture(scope="session")
-def tiny_model(tmp_path_factory, smollm2, tiny_pool):
-    """Folder of the tiny model: clean right, misleading followed, correct and irrelevant right."""
+def tiny_model(request, smollm2, tiny_pool):
+    """Folder of the tiny model: clean right, misleading followed, correct and irrelevant right.
+
+    It is trained once and kept in pytest's own cache (`pytest --cache-clear` forgets it) under a hash of all it
+    depends on.
+    """
+    import torch
+
+    from scope.artifacts import fingerprint, replacing_folder
+    from scope.items import as_row
+
+    made_of = [
+        inspect.getsource(train_tiny_model),
+        [as_row(item) for part in tiny_pool for item in part],
+        torch.__version__,
+    ]
+    folder = request.config.cache.mkdir("tiny-model") / fingerprint(made_of)[:16]
+    if not folder.exists():
+        with replacing_folder(folder) as target:
+            train_tiny_model(target, smollm2, tiny_pool)
+    return folder
+
+
+def train_tiny_model(folder, smollm2, tiny_pool):
     import torch
     from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
     from scope.conditions import Condition
     from scope.prompts import user_prompt
 
-    folder = tmp_path_factory.mktemp("tiny") / "model"
     torch.manual_seed(0)
-    torch.set_num_threads(2)
     tokenizer = AutoTokenizer.from_pretrained(smollm2.path)
     config = LlamaConfig(
         vocab_size=len(tokenizer),
@@ -102,7 +124,6 @@ def tiny_model(tmp_path_factory, smollm2, tiny_pool):
     tokenizer.save_pretrained(folder)
     generation = json.loads((smollm2.path / "generation_config.json").read_text())
     (folder / "generation_config.json").write_text(json.dumps(generation))
-    return folder
 
 
 @pytest.fixture(scope="session")
@@ -131,6 +152,93 @@ def tiny_args(tmp_path_factory, tiny_model, tiny_pool):
         "trainer.device_batch=4",
         "trainer.checkpoint_steps=2",
     ]
+
+
+@pytest.fixture(scope="session")
+def untrained_run(tmp_path_factory, smollm2, tiny_pool):
+    """Overrides for training an untrained two-layer Llama on sixteen given quartets: a step takes milliseconds.
+
+    Add output_dir: a copy of the run folder that the last override names, whose quartets are mined.
+    """
+    import torch
+    from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+    from scope.conditions import Condition
+    from scope.items import Quartet, write_rows
+    from scope.mining import mine
+    from scope.prompts import user_prompt
+    from scope.recipe import load
+
+    folder = tmp_path_factory.mktemp("untrained")
+    torch.manual_seed(0)
+    tokenizer = AutoTokenizer.from_pretrained(smollm2.path)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        max_position_embeddings=512,
+        tie_word_embeddings=True,
+        initializer_range=0.1,
+        bos_token_id=1,
+        eos_token_id=2,
+        pad_token_id=2,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder / "model")
+    tokenizer.save_pretrained(folder / "model")
+    quartets = [
+        Quartet(
+            item_id=item.id,
+            source=item.source,
+            answer_type=item.answer_type,
+            channel=item.channel,
+            gold=item.gold,
+            **{f"prompt_{c}": user_prompt(item, c) for c in Condition},
+            chosen=f"The final answer is {item.gold}.",
+            rejected=f"It says so, and so the final answer is {item.wrong}.",
+            chosen_source=("clean", "diagnostic")[n % 2],
+            chosen_answer=item.gold,
+            rejected_answer=item.wrong,
+            chosen_request="",
+            rejected_request="",
+        )
+        for n, item in enumerate(tiny_pool[0])
+    ]
+    write_rows(folder / "quartets.jsonl", quartets)
+    write_rows(folder / "train.jsonl", tiny_pool[0])
+    write_rows(folder / "evaluation.jsonl", tiny_pool[1])
+    overrides = [
+        f"model.base={folder / 'model'}",
+        "model.dtype=float32",
+        f"mining.quartets={folder / 'quartets.jsonl'}",
+        f"pool.train={folder / 'train.jsonl'}",
+        f"pool.evaluation={folder / 'evaluation.jsonl'}",
+        "pool.n_train=0",
+        "pool.n_evaluation=0",
+        "trainer.lora_r=4",
+        "trainer.lora_alpha=8",
+        "trainer.learning_rate=5e-3",
+        "trainer.max_steps=4",
+        "trainer.global_batch=8",
+        "trainer.device_batch=4",
+        "trainer.checkpoint_steps=2",
+        f"output_dir={folder / 'run'}",
+    ]
+    mine(load("smollm2_135m", overrides))
+    return overrides
+
+
+@pytest.fixture
+def fresh_run(untrained_run, tmp_path):
+    """Overrides like `untrained_run`'s for a folder of this test's own: call it with the folder's name."""
+    *settings, place = untrained_run
+
+    def fresh(name):
+        shutil.copytree(place.partition("=")[2], tmp_path / name)
+        return [*settings, f"output_dir={tmp_path / name}"]
+
+    return fresh
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ ROOMS = [
     "launch", "preview", "report", "evaluation", "training", "merge", "mining", "pairs", "mixture", "pool", "engines",
     "models",
     "gguf", "trie", "prompts", "items", "published", "forms", "columns", "tables", "answers", "conditions", "recipe",
-    "artifacts",
+    "schema", "artifacts",
 ]  # fmt: skip
 #: Rooms below that call one above, each for a reason.
 ALLOWED = {
@@ -22,6 +22,7 @@ ALLOWED = {
     ("training", "preview"): "dry_run=true of a stage",
     ("evaluation", "preview"): "dry_run=true of a stage",
     ("evaluation", "report"): "the stage prints its table",
+    ("training", "evaluation"): "MIST's metrics on a held-out slice while a model trains",
     ("training", "publish"): "push_to, and the cards in the products' folders",
     ("evaluation", "publish"): "the cards with the results in them",
 }

@@ -14,7 +14,7 @@ from scope.engines.driver import answered
 from scope.engines.memory import release_memory, resident_gb
 from scope.engines.store import Store
 from scope.items import Completion
-from scope.recipe import EngineConfig, ModelConfig
+from scope.schema import EngineConfig, ModelConfig
 
 __all__ = [
     "Choices",

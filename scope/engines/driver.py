@@ -56,6 +56,7 @@ def answered(
     plan = fingerprint([[keys[i] for i in batch] for batch in batches])
     found = store.get([keys[i] for i in unique])
     missing = [batch for batch in batches if any(keys[i] not in found for i in batch)]
+    shards.barrier()  # all processes have seen the same store before one of them adds to it: the shares fit together
     rank, world = shards.shard()
     own = missing[rank::world]
     log.info(

@@ -8,7 +8,7 @@ from typing import Any
 from scope.engines.base import Choices, Engine, EngineError, Generated, Sampling
 from scope.models import ResolvedModel, load_tokenizer
 from scope.prompts import as_messages
-from scope.recipe import EngineConfig, ModelConfig
+from scope.schema import EngineConfig, ModelConfig
 
 
 class LocalEngine(Engine):

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from scope.engines.base import Choices, Engine, EngineError, Generated, Sampling
 from scope.prompts import as_messages
-from scope.recipe import EngineConfig, ModelConfig
+from scope.schema import EngineConfig, ModelConfig
 
 _TOO_LONG = re.compile(
     r"context.?length|context.?window|max_model_len|maximum (?:model|input|prompt) length|too many (?:input )?tokens"

@@ -18,6 +18,11 @@ def shard() -> tuple[int, int]:
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
+def is_main() -> bool:
+    """Whether this is the process that writes what a stage makes."""
+    return shard()[0] == 0
+
+
 def local_rank() -> int:
     """Number of this process on its host."""
     return int(os.environ.get("LOCAL_RANK", "0"))

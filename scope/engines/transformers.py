@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from scope import trie
-from scope.engines import opened as opened  # what stages import from here
 from scope.engines.base import Choices, EngineError, Generated, Sampling
 from scope.engines.cpu import use_weight_first
 from scope.engines.local import LocalEngine, groups, scored, token_order
@@ -18,7 +17,7 @@ from scope.engines.local import render as render
 from scope.engines.memory import release_memory
 from scope.engines.shards import local_rank, shard
 from scope.models import ResolvedModel, load_model, pick_dtype
-from scope.recipe import EngineConfig, ModelConfig
+from scope.schema import EngineConfig, ModelConfig
 
 log = logging.getLogger(__name__)
 

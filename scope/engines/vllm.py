@@ -16,7 +16,7 @@ from scope.engines.local import LocalEngine, scored, token_order
 from scope.engines.memory import release_memory
 from scope.engines.shards import alone, local_rank, shard
 from scope.models import ResolvedModel, pick_dtype
-from scope.recipe import EngineConfig, ModelConfig
+from scope.schema import EngineConfig, ModelConfig
 
 RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM allots memory for
 

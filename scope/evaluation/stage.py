@@ -49,9 +49,9 @@ def evaluate(recipe: Recipe) -> Path:
         return rescore(recipe)
     systems = open_systems(recipe)
     planned = [plan(recipe, SUITES[name], systems) for name in recipe.evaluation.suites]
-    with artifacts.stage_lock(recipe.folder(FOLDER)) if is_main() else nullcontext():
+    with artifacts.stage_lock(recipe.folder(FOLDER)) if shards.is_main() else nullcontext():
         waiting = [plan for plan in planned if not _is_done(plan)]
-        if is_main():
+        if shards.is_main():
             for done in planned:
                 if done not in waiting:
                     print((done.folder / "table.txt").read_text("utf-8"))
@@ -59,18 +59,14 @@ def evaluate(recipe: Recipe) -> Path:
         shards.barrier()
         if waiting:
             run(recipe, systems, waiting)
-        if waiting and is_main():
+        if waiting and shards.is_main():
             for work in waiting:
                 write(recipe, work, systems)
-    if waiting and is_main() and any(system.is_trained for system in systems):
+    if waiting and shards.is_main() and any(system.is_trained for system in systems):
         from scope.publish import write_cards
 
         write_cards(recipe)
     return recipe.folder(FOLDER)
-
-
-def is_main() -> bool:
-    return shards.shard()[0] == 0
 
 
 def plan(recipe: Recipe, suite: Suite, systems: Sequence[System]) -> Planned:
@@ -81,7 +77,7 @@ def plan(recipe: Recipe, suite: Suite, systems: Sequence[System]) -> Planned:
     items = selected(suite, loaded.items, recipe.evaluation.slice)
     items = items[: recipe.evaluation.limit or None]
     settings = recipe.part("evaluation")["evaluation"]
-    for name in ("suites", "systems", "models", "transfer_items"):
+    for name in ("suites", "systems", "models", "items", "transfer_items"):
         del settings[name]
     key = {
         "pool": loaded.key,

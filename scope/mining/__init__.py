@@ -3,12 +3,13 @@
 import logging
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from scope import artifacts
 from scope.conditions import Condition
-from scope.engines import Completion, Engine, Sampling, Store, complete
+from scope.engines import Completion, Engine, Sampling, Store, complete, opened, shards
 from scope.items import Item, Quartet, normalised_question, write_rows
 from scope.mining import imported, select
 from scope.mining.funnel import funnel, render
@@ -60,24 +61,28 @@ def mine(recipe: Recipe) -> Path:
     pools = pool.prepare(recipe)
     resolved = resolve_model(recipe.model.base, recipe.model.revision, recipe.model.mirror)
     wanted = key(recipe, pools.hashes, resolved, published)
-    with artifacts.stage_lock(folder):
-        if artifacts.is_finished(folder, wanted):
-            print(f"mine: nothing to do, {folder} is up to date")
+    with artifacts.stage_lock(folder) if shards.is_main() else nullcontext():
+        finished = artifacts.is_finished(folder, wanted)
+        shards.barrier()
+        if finished:
+            if shards.is_main():
+                print(f"mine: nothing to do, {folder} is up to date")
             return folder
-        artifacts.refuse_other_work(folder, wanted, "mine", recipe.command("mine.py"))
+        if shards.is_main():
+            artifacts.refuse_other_work(folder, wanted, "mine", recipe.command("mine.py"))
+            pool.keep(recipe, pools)
         began = time.monotonic()
-        pool.keep(recipe, pools)
         if published is not None:
             quartets, counts = imported.keep_apart(published, pools.evaluation)
             origin = f"read from {recipe.mining.quartets}, {len(published)} stand there"
         else:
-            from scope.engines.transformers import opened
-
             store = Store(recipe.folder("store") / "completions.sqlite")
             with opened(resolved, recipe.model, recipe.engine) as engine:
                 train = pool.without_control_tokens(pools.train, engine.control_tokens(), recipe.pool.on_bad_row)
                 quartets, counts = mine_quartets(recipe, engine, store, train, pools.evaluation)
             origin = f"mined from {len(train)} items"
+        if not shards.is_main():
+            return folder
         print(render(counts))
         warn_incompetent(recipe, counts)
         if len(quartets) < recipe.mining.min_quartets:
@@ -113,7 +118,8 @@ def mine_quartets(
     asked = [item for item in items if item.id not in shared]
     sampling = Sampling(recipe.mining.max_new_tokens)
     prompts = [user_prompt(item, c) for c in (Condition.CLEAN, Condition.MISLEADING) for item in asked]
-    completions = complete(engine, prompts, sampling, store, "mine: clean and misleading")
+    names = [f"item {i.id}, {c}" for c in (Condition.CLEAN, Condition.MISLEADING) for i in asked]
+    completions = complete(engine, prompts, sampling, store, "mine: clean and misleading", names)
     control_tokens = engine.control_tokens()
 
     def judged(batch: Sequence[Item], found: Sequence[Completion]) -> dict[str, select.Judged]:
@@ -130,7 +136,8 @@ def mine_quartets(
     if recipe.mining.fallback == "diagnostic" and unsolved:
         note = load_note(asset(recipe.mining.note))
         notes = [diagnostic_prompt(item, note) for item in unsolved]
-        diagnostic = judged(unsolved, complete(engine, notes, sampling, store, "mine: diagnostic"))
+        names = [f"item {i.id}, misleading with the note" for i in unsolved]
+        diagnostic = judged(unsolved, complete(engine, notes, sampling, store, "mine: diagnostic", names))
     patterns = select.load_leaks(asset(recipe.mining.leak_patterns))
     quartets, fates = [], []
     for item in items:

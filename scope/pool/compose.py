@@ -22,7 +22,7 @@ from scope.answers import ANSWER_TYPES
 from scope.items import CHANNELS, WRONG_CLASSES
 from scope.pool.foils import Leaning, Mistake
 from scope.pool.questions import PoolError, Question
-from scope.recipe import PoolConfig
+from scope.schema import PoolConfig
 
 #: What one item off its target costs, by margin: sources before types before classes.
 _COST = {"source": 100.0, "answer_type": 10.0, "wrong_class": 3.0, "yes_no": 1.0, "cell": 0.01}

@@ -1,6 +1,8 @@
-"""Benchmarks, by name. A suite declares its items, its cells, and what a completion's outcome is called."""
+"""Benchmarks, by name. A module here, `NAME.py`, holds one as `SUITE`; that it is here registers it."""
+
+import importlib
 
 from scope.evaluation.suites.base import Suite
-from scope.evaluation.suites.mist import Mist
+from scope.schema import SUITE_NAMES
 
-SUITES: dict[str, Suite] = {suite.name: suite for suite in (Mist(),)}
+SUITES: dict[str, Suite] = {name: importlib.import_module(f"{__name__}.{name}").SUITE for name in SUITE_NAMES}

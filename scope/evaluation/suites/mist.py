@@ -86,3 +86,6 @@ class Mist(Suite):
 
     def item_of(self, row: Mapping[str, Any]) -> Item:
         return item_from_row(row)
+
+
+SUITE = Mist()

@@ -1,0 +1,208 @@
+"""DPO steps per second: this project against stock TRL, on the same rows, in one run.
+
+    python benchmarks/train_step.py --run runs/quickstart                     # a run's mined quartets, its own base
+    python benchmarks/train_step.py --run runs/quickstart --model HuggingFaceTB/SmolLM2-135M-Instruct
+    python benchmarks/train_step.py --run runs/quickstart --response-tokens 20,100,300,600
+
+Variants: `stock` (TRL's DPOTrainer as a user runs it: padded rows, live reference), `stock-precomputed` (its
+precompute_ref_log_probs), `plain` (ours, padded rows, kept reference), `trie` (ours, packed). Each is a process of its
+own, so that its peak memory is its own; rounds are interleaved, and the first step of a process is not counted. All
+take the same rows in the same order, the same LoRA, the same dtype and the same pairs a micro-batch.
+--response-tokens repeats the comparison with every response replaced by that many random tokens of its own.
+"""
+
+import argparse
+import json
+import random
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+VARIANTS = ("stock", "stock-precomputed", "plain", "trie")
+
+
+def recipe_of(given, out):
+    from scope.recipe import load
+
+    steps = [f"trainer.max_steps={given.steps}", f"trainer.global_batch={given.pairs}"]
+    kind = {"plain": "none", "trie": "trie"}.get(given.variant, "none")
+    settings = [f"model.base={given.model}", f"trainer.packing={kind}", f"trainer.device_batch={given.pairs}"]
+    return load(given.recipe, [*settings, *steps, "trainer.reference=cached", f"output_dir={out}"])
+
+
+def measure(given) -> dict:
+    """One variant's steps, in this process."""
+    import datasets
+    import torch
+    import transformers
+    from torch.utils.data import SequentialSampler
+    from trl import DPOConfig, DPOTrainer
+
+    from scope import trie
+    from scope.items import load_quartets
+    from scope.models import load_tokenizer, resolve_model
+    from scope.training import dpo, setup
+    from scope.training.batch import batch_arithmetic
+    from scope.training.rows import planned, prepare
+
+    transformers.utils.logging.set_verbosity_error()
+    with tempfile.TemporaryDirectory() as out:
+        recipe = recipe_of(given, out)
+        resolved = resolve_model(recipe.model.base, recipe.model.revision, recipe.model.mirror)
+        tokenizer = load_tokenizer(resolved)
+        batch = batch_arithmetic(recipe, 1)
+        prepared = prepare(recipe, tokenizer, load_quartets(Path(given.run) / "mine" / "quartets.jsonl"))
+        if given.response_tokens:
+            _lengthen(prepared, given.response_tokens, len(tokenizer))
+        rows, _ = planned(recipe, prepared, batch)
+        transformers.set_seed(recipe.seed)
+        began = time.perf_counter()
+        if given.variant.startswith("stock"):
+
+            class InOrder(DPOTrainer):
+                def _get_train_sampler(self, train_dataset=None):
+                    return SequentialSampler(self.train_dataset if train_dataset is None else train_dataset)
+
+            arguments = setup.arguments(recipe, batch, Path(out) / "train")
+            texts = [
+                {
+                    name: tokenizer.decode(row[f"{name}_ids"][: None if name == "prompt" else -1])
+                    for name in ("prompt", "chosen", "rejected")
+                }
+                for row in rows
+            ]
+            trainer = InOrder(
+                model=setup.base_model(recipe, resolved),
+                args=DPOConfig(
+                    **arguments,
+                    beta=recipe.trainer.beta,
+                    max_length=None,
+                    precompute_ref_log_probs=given.variant == "stock-precomputed",
+                ),
+                train_dataset=datasets.Dataset.from_list(texts),
+                processing_class=tokenizer,
+                peft_config=setup.lora(recipe),
+            )
+        else:
+            dataset = datasets.Dataset.from_list(rows)
+            folder = Path(out) / "train"
+            trainer = dpo.make_trainer(recipe, resolved, tokenizer, dataset, batch, folder, prepared.prompts())
+        clock = _Clock()
+        trainer.add_callback(clock)
+        trainer.train()
+        losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+        both = [r["prompt_ids"] + r[name] for r in rows for name in ("chosen_ids", "rejected_ids")]
+        steps = [both[i : i + 2 * given.pairs] for i in range(0, len(both), 2 * given.pairs)]
+        tokens = {
+            "stock": sum(2 * len(s) * max(map(len, s)) for s in steps),
+            "stock-precomputed": sum(len(s) * max(map(len, s)) for s in steps),
+            "plain": sum(len(s) * max(map(len, s)) for s in steps),
+            "trie": sum(len(trie.pack(s)) for s in steps),
+        }[given.variant]
+        cuda = torch.cuda.is_available()
+        peak = torch.cuda.max_memory_allocated() if cuda else 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return {
+            "variant": given.variant,
+            "step_seconds": clock.seconds[1:],
+            "before_training_seconds": clock.first - began,
+            "tokens_per_step": tokens / len(steps),
+            "peak_gb": peak / 1e9,
+            "losses": losses,
+        }
+
+
+class _Clock:
+    """Seconds of each optimizer step."""
+
+    def __new__(cls):
+        from transformers import TrainerCallback
+
+        class Clock(TrainerCallback):
+            def __init__(self):
+                self.seconds, self.first, self._began = [], None, None
+
+            def on_step_begin(self, *_, **__):
+                self._began = time.perf_counter()
+                self.first = self.first or self._began
+
+            def on_step_end(self, *_, **__):
+                self.seconds.append(time.perf_counter() - self._began)
+
+        return Clock()
+
+
+def _lengthen(prepared, n, vocabulary):
+    """Give every quartet a chosen and a rejected response of n random tokens of its own, their end token kept."""
+    draw = random.Random(0)
+    for quartet in prepared.quartets:
+        pair = {
+            name: [draw.randrange(100, vocabulary // 2) for _ in range(n)] for name in ("chosen_ids", "rejected_ids")
+        }
+        for row in quartet.values():
+            for name, tokens in pair.items():
+                row[name] = [*tokens, row[name][-1]]
+
+
+def compare(given) -> None:
+    def one(variant: str) -> dict:
+        command = [sys.executable, __file__, "--worker", "--variant", variant, *_arguments(given)]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+        if done.returncode:
+            raise SystemExit(done.stderr[-3000:])
+        return json.loads(done.stdout.splitlines()[-1])
+
+    found: dict[str, list[dict]] = {variant: [] for variant in given.variants}
+    for _ in range(given.rounds):
+        for variant in given.variants:
+            found[variant].append(one(variant))
+    speed = {
+        v: given.pairs / statistics.median([s for run in runs for s in run["step_seconds"]])
+        for v, runs in found.items()
+    }
+    length = f", responses of {given.response_tokens} tokens" if given.response_tokens else ""
+    print(f"{given.model}, {given.pairs} pairs a step{length}, {given.rounds} rounds of {given.steps} steps")
+    print(
+        f"{'variant':18} {'pairs/s':>8} {'tokens/step':>12} {'peak GB':>8} {'before, s':>10} {'x stock':>8}  last loss"
+    )
+    for variant, runs in found.items():
+        peak = max(run["peak_gb"] for run in runs)
+        before = statistics.median(run["before_training_seconds"] for run in runs)
+        ratio = f"{speed[variant] / speed['stock']:8.2f}" if "stock" in speed else " " * 8
+        print(
+            f"{variant:18} {speed[variant]:8.3f} {runs[0]['tokens_per_step']:12.0f} {peak:8.2f} {before:10.1f} {ratio}"
+            f"  {runs[0]['losses'][-1]:.5f}"
+        )
+
+
+def _arguments(given) -> list[str]:
+    names = ("run", "recipe", "model", "pairs", "steps", "response_tokens")
+    return [part for name in names for part in (f"--{name.replace('_', '-')}", str(getattr(given, name)))]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--run", default="runs/quickstart", help="folder of a run whose quartets are mined")
+    parser.add_argument("--recipe", default="quickstart", help="recipe with the LoRA and the precision")
+    parser.add_argument("--model", default="Qwen/Qwen2.5-Coder-0.5B-Instruct")
+    parser.add_argument("--pairs", type=int, default=8, help="pairs a step, one micro-batch")
+    parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--response-tokens", default="0", help="one length, or several with commas; 0: the real ones")
+    parser.add_argument("--variants", default=",".join(VARIANTS))
+    parser.add_argument("--variant", choices=VARIANTS)
+    parser.add_argument("--worker", action="store_true")
+    given = parser.parse_args()
+    if given.worker:
+        given.response_tokens = int(given.response_tokens)
+        print(json.dumps(measure(given)))
+    else:
+        given.variants = given.variants.split(",")
+        for length in given.response_tokens.split(","):
+            compare(argparse.Namespace(**{**vars(given), "response_tokens": int(length)}))

@@ -1,0 +1,130 @@
+"""Held-out evaluation while a model trains: MIST's metrics on a small fixed slice at chosen steps.
+
+The slice is a development split of its own, disjoint from the evaluation and the training items. It is watched, it
+chooses nothing: no checkpoint is selected and no setting depends on it, and a run with it ends in the same adapter as
+one without. Numbers go into the log and the trackers as `dev/METRIC`, every answer into `dev/step-N.parquet`.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from transformers import TrainerCallback
+
+from scope import artifacts
+from scope.artifacts import StageError
+from scope.engines import Sampling, Store, complete, shards
+from scope.engines.transformers import TransformersEngine
+from scope.evaluation import outcomes as table
+from scope.evaluation.suites import SUITES
+from scope.items import Item, Quartet, load_items, normalised_question
+from scope.models import ResolvedModel
+from scope.pool import build_authored
+from scope.pool import stage as pool
+from scope.pool.drawing import AUTHORED
+from scope.recipe import Recipe
+from scope.training.faults import wait_for_all
+
+FOLDER = "dev"
+SUITE = SUITES["mist"]
+
+
+def dev_items(recipe: Recipe, quartets: Sequence[Quartet]) -> list[Item]:
+    """The slice; StageError if it shares an item or a question with the evaluation items or the quartets."""
+    dev = recipe.dev
+    if dev.items == AUTHORED:
+        families = recipe.pool.families or None
+        items = build_authored(dev.n, recipe.seed, dev.split, recipe.pool.tier, families)
+    else:
+        items = load_items(dev.items, dev.split, recipe.pool.columns, recipe.pool.on_bad_row)[: dev.n or None]
+    if not items:
+        raise StageError(f"dev.items={dev.items} holds no items; name another file, or set dev.steps=[]")
+    held, _ = pool.evaluation(recipe)
+    ids = {item.id for item in held} | {quartet.item_id for quartet in quartets}
+    texts = {normalised_question(item) for item in held}
+    asked = {q.prompt_clean for q in quartets}
+    for item in items:
+        if item.id in ids or normalised_question(item) in texts or SUITE.prompt(item, "clean") in asked:
+            raise StageError(
+                f"dev.items={dev.items}: item {item.id} is also trained on or evaluated on; take it out, or name items "
+                "of their own"
+            )
+    return items
+
+
+class Live(TransformersEngine):
+    """The model as it stands in training. Its completions are keyed by the adapter's bytes at that step."""
+
+    def __init__(self, model: Any, resolved: ResolvedModel, recipe: Recipe):
+        super().__init__(resolved, recipe.model, recipe.engine)
+        self._model = model
+
+    def identity(self) -> dict[str, Any]:
+        from peft import get_peft_model_state_dict
+
+        digest = hashlib.sha256()
+        for name, tensor in sorted(get_peft_model_state_dict(self._model).items()):
+            digest.update(name.encode() + tensor.detach().float().cpu().numpy().tobytes())
+        return {**super().identity(), "kind": "training", "adapter": digest.hexdigest()}
+
+
+class Watch(TrainerCallback):
+    """Evaluates the slice after the chosen steps; step 0 is the base."""
+
+    def __init__(self, trainer: Any, recipe: Recipe, resolved: ResolvedModel, items: Sequence[Item], folder: Path):
+        self.trainer, self.recipe, self.resolved, self.items = trainer, recipe, resolved, items
+        self.folder = folder / FOLDER
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if state.global_step == 0:
+            self._look(0)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._look(state.global_step)
+
+    def _look(self, step: int) -> None:
+        if step not in self.recipe.dev.steps:
+            return
+        model = self.trainer.accelerator.unwrap_model(self.trainer.model)
+        training = model.training
+        model.eval()
+        try:
+            rows = self._rows(Live(model, self.resolved, self.recipe))
+        finally:
+            model.train(training)
+        by_cell = {cell: [row for row in rows if row["cell"] == cell] for cell in SUITE.cells}
+        rates = {name: rate.estimate() for name, rate in SUITE.rates(self.items, by_cell).items()}
+        self.trainer.log({f"dev/{name}": rate for name, rate in rates.items() if rate is not None})
+        if shards.is_main():
+            artifacts.write_parquet(self.folder / f"step-{step}.parquet", table.split(rows)[0])
+        wait_for_all()
+
+    def _rows(self, engine: Live) -> list[dict[str, Any]]:
+        requests = [(item, cell) for item in self.items for cell in SUITE.cells]
+        prompts = [SUITE.prompt(item, cell) for item, cell in requests]
+        names = [f"dev item {item.id}, cell {cell}" for item, cell in requests]
+        store = Store(self.recipe.folder("store") / "completions.sqlite")
+        sampling = Sampling(self.recipe.evaluation.max_new_tokens)
+        answers = complete(engine, prompts, sampling, store, "train: dev", names=names)
+        store.close()
+        return [
+            table.row("training", item.id, cell, answer, SUITE.outcome(item, cell, answer))
+            for (item, cell), answer in zip(requests, answers, strict=True)
+        ]
+
+
+def watch(trainer: Any, recipe: Recipe, resolved: ResolvedModel, quartets: Sequence[Quartet], folder: Path) -> None:
+    """Have the slice evaluated during `trainer.train()`, if the recipe asks for it."""
+    if not recipe.dev.steps:
+        return
+    if trainer.is_fsdp_enabled or (trainer.is_deepspeed_enabled and _stage(trainer) == 3):
+        raise StageError(
+            "dev.steps: a model whose weights are split over processes cannot answer while it trains; set dev.steps=[] "
+            "and evaluate checkpoints instead (trainer.save_steps, then systems=[checkpoint-STEP])"
+        )
+    trainer.add_callback(Watch(trainer, recipe, resolved, dev_items(recipe, quartets), folder))
+
+
+def _stage(trainer: Any) -> int:
+    return int(trainer.accelerator.state.deepspeed_plugin.zero_stage)
