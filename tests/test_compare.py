@@ -13,7 +13,8 @@ from scope.artifacts import StageError
 from scope.conditions import Condition
 from scope.items import Item, write_rows
 from scope.recipe import Recipe
-from scope.report.compare import as_markdown, as_text, compare
+from scope.report import markup, tables
+from scope.report.compare import as_text, compare, compare_all
 
 ROOT = Path(__file__).resolve().parent.parent
 CELLS = tuple(map(str, Condition))
@@ -164,23 +165,65 @@ def test_what_is_not_there_is_refused_in_a_sentence(run, tmp_path):
 
 def test_the_tables_say_what_the_numbers_are(run):
     found = compare([run])
-    text, page = as_text(found), as_markdown(found)
-    for shown in (text, page):
+    page = "\n".join(map(markup.as_markdown, tables.tables({"mist": found})))
+    for shown in (as_text(found), page):
         assert "b - base" in shown and "66.7" in shown and "McNemar p" in shown and "-66.7" in shown
         assert "95 % interval of the paired difference to base; 400 item resamples" in shown
-    rows = [line for line in page.splitlines() if line.startswith("|")]
-    assert len({line.count("|") for line in rows}) == 1 and len(rows) == 2 + 4 + 3 * 3
+    # Rates: a head and four systems. Differences: a head, the reference, three rows for each of three systems.
+    rates, differences = (part.splitlines() for part in page.split("### ")[1:])
+    for lines, rows in ((rates, 2 + 4), (differences, 2 + 1 + 3 * 3)):
+        columns = [line.count("|") for line in lines if line.startswith("|")]
+        assert len(columns) == rows and len(set(columns)) == 1
 
 
-def test_the_command_writes_markdown_and_json(run, tmp_path):
-    files = ["--markdown", str(tmp_path / "t.md"), "--json", str(tmp_path / "t.json")]
+def test_a_system_of_another_name_keeps_it_unless_two_mean_other_weights(run, tmp_path):
+    """`evaluation.models.mine=...`: no arm trained it, so it is not called by one."""
+    first = arm(tmp_path / "x" / "d", {"base": BASE, "mine": A, "merged": B})
+    again = arm(tmp_path / "x" / "e", {"base": BASE, "mine": A})
+    assert list(compare([first, again])["systems"]) == ["base", "mine", "d"]
+    manifest = json.loads((again / "evaluate" / "mist" / "manifest.json").read_text())
+    manifest["key"]["systems"]["mine"] = ["other weights", None]
+    artifacts.write_json(again / "evaluate" / "mist" / "manifest.json", manifest)
+    assert list(compare([first, again])["systems"]) == ["base", "mine", "d", "mine (e)"]
+
+
+def test_the_steps_behind_a_system_are_known_where_there_are_any(tmp_path):
+    systems = {"base": BASE, "prompt_defense": BASE, "checkpoint-60": A, "merged": B, "mine": A}
+    found = compare([arm(tmp_path / "x" / "d", systems)])
+    assert found["steps"] == {
+        "base": 0, "prompt_defense": None, "d (checkpoint-60)": 60, "d (merged)": 300, "mine": None,
+    }  # fmt: skip
+
+
+def test_each_suite_is_compared_over_the_folders_that_have_it(run, tmp_path):
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    found = compare_all([run, other])
+    assert list(found) == ["mist"] and list(found["mist"]["systems"]) == ["base", "prompt_defense", "a", "b"]
+    assert f"{other} is not evaluated on MIST and left out" in found["mist"]["notes"]
+    with pytest.raises(StageError, match="holds no finished evaluation on mist"):
+        compare_all([run, other], suites=["mist"])
+    with pytest.raises(StageError, match="--suite misst: there is no such suite; did you mean mist"):
+        compare_all([run], suites=["misst"])
+    with pytest.raises(StageError, match=r"holds no finished evaluation; run evaluate\.py for it"):
+        compare_all([other])
+    with pytest.raises(StageError, match="there is no such folder"):
+        compare_all([run, tmp_path / "nowhere"])
+
+
+def test_the_command_writes_a_report(run, tmp_path):
     command = [sys.executable, "-m", "scope.report"]
-    done = subprocess.run([*command, str(run), *files], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [*command, str(run), "--out", str(tmp_path / "report"), "--published"],
+        cwd=ROOT, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = compare([run])
-    assert done.stdout.rstrip() == as_text(found).rstrip()
-    assert (tmp_path / "t.md").read_text() == as_markdown(found)
-    assert json.loads((tmp_path / "t.json").read_text()) == json.loads(json.dumps({"mist": found}))
+    assert as_text(found, with_published=True) in done.stdout and "published, not measured here" in done.stdout
+    assert json.loads((tmp_path / "report" / "results.json").read_text()) == json.loads(json.dumps({"mist": found}))
+    assert {path.name for path in (tmp_path / "report").iterdir()} == {
+        "figures", "index.html", "results.json", "tables.md", "tables.tex",
+    }  # fmt: skip
     done = subprocess.run([*command, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2 and done.stderr.startswith("error: ") and "Traceback" not in done.stderr
 

@@ -13,6 +13,7 @@ from scope.evaluation.suites import SUITES
 from scope.mining.funnel import render
 from scope.models import SOURCES, weights_hash
 from scope.recipe import Recipe
+from scope.report.markup import markdown
 from scope.report.terminal import difference, interval, rate
 
 ADAPTER = "adapter/adapter_model.safetensors"
@@ -280,9 +281,3 @@ def _how(recipe: Recipe, product: Product) -> str:
     settings = yaml.safe_dump(public(made), sort_keys=False, allow_unicode=True)
     parts.append(f"<details><summary>The resolved recipe</summary>\n\n```yaml\n{settings}```\n\n</details>")
     return "\n\n".join(parts)
-
-
-def markdown(head: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table, numbers to the right."""
-    lines = [head, ["---", *("--:" for _ in head[1:])], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

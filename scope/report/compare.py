@@ -1,12 +1,13 @@
 """Finished runs side by side: one row a system, paired on the same items and the same resample.
 
-    python -m scope.report RUN_FOLDER [RUN_FOLDER ...] [--against SYSTEM] [--markdown FILE] [--json FILE]
+    python -m scope.report RUN_FOLDER [RUN_FOLDER ...] [--against SYSTEM] [--out FOLDER]
 
 A run folder is `runs/NAME`, which stands for all its evaluated arms, or `runs/NAME/ARM`. Everything is
 counted anew from the outcomes, by the settings of the first folder's evaluation.
 """
 
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +21,7 @@ from scope.evaluation.stage import FOLDER as EVALUATE
 from scope.evaluation.suites import SUITES
 from scope.evaluation.systems import UNTRAINED
 from scope.recipe import nearest
-from scope.report.card import markdown
-from scope.report.terminal import difference, interval, notes, rate
+from scope.report import tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +42,31 @@ class Evaluated:
         return self.folder / EVALUATE / self.suite
 
 
-def suites_of(folders: Sequence[Path]) -> list[str]:
-    """The suites that any arm of the run folders is evaluated on, in the order of `SUITES`."""
-    found = {
-        path.parent.name
-        for folder in folders
-        for pattern in (f"{EVALUATE}/*/manifest.json", f"*/{EVALUATE}/*/manifest.json")
-        for path in folder.glob(pattern)
-    }
-    if not found:
+def compare_all(
+    folders: Sequence[Path], against: str = REFERENCE, suites: Sequence[str] = (), intersection: bool = False
+) -> dict[str, dict[str, Any]]:
+    """Suite -> `compare`. Without `suites` all that any folder is evaluated on, each over the folders that are."""
+    if missing := [folder for folder in folders if not folder.is_dir()]:
+        raise StageError(f"{missing[0]}: there is no such folder; name runs/NAME or runs/NAME/ARM")
+    has = {folder: suites_of(folder) for folder in folders}
+    for name in suites:
+        if name not in SUITES:
+            raise StageError(f"--suite {name}: there is no such suite; {nearest(name, list(SUITES))}")
+    if not suites and not any(has.values()):
         raise StageError(f"{', '.join(map(str, folders))}: holds no finished evaluation; run evaluate.py for it")
-    return [name for name in SUITES if name in found]
+    together = {}
+    for name in suites or [name for name in SUITES if any(name in own for own in has.values())]:
+        chosen = [folder for folder in folders if suites or name in has[folder]]
+        together[name] = compare(chosen, against, name, intersection)
+        left_out = [folder for folder in folders if folder not in chosen]
+        together[name]["notes"] += [f"{one} is not evaluated on {SUITES[name].title} and left out" for one in left_out]
+    return together
+
+
+def suites_of(folder: Path) -> set[str]:
+    """The suites that any arm of a run folder is evaluated on."""
+    patterns = (f"{EVALUATE}/*/manifest.json", f"*/{EVALUATE}/*/manifest.json")
+    return {path.parent.name for pattern in patterns for path in folder.glob(pattern)}
 
 
 def find(folders: Sequence[Path], suite: str) -> tuple[list[Evaluated], list[str]]:
@@ -80,8 +94,9 @@ def compare(
 ) -> dict[str, Any]:
     """`results` over the systems of all arms, with differences to `against`; plain data as in results.json.
 
-    Untrained systems stand once, as the first arm has them; a trained one is called by its arm. Adds
-    `folders` (system -> arm's folder) and `notes`. StageError, naming both folders, where two were not evaluated on
+    Systems that no arm trained stand once, as the first arm has them; a trained one is called by its arm. Adds
+    `facts` of the first folder's items, `folders` (system -> arm's folder), `steps` (system -> training steps behind
+    it, null where that says nothing) and `notes`. StageError, naming both folders, where two were not evaluated on
     the same items, base and settings; with `intersection` the items that all have in common, unchanged, are compared.
     """
     found, notes = find(folders, suite)
@@ -93,16 +108,17 @@ def compare(
         items, notes = _common(found, items, notes)
     systems: dict[str, list[dict[str, Any]]] = {}
     homes: dict[str, str] = {}
+    steps: dict[str, int | None] = {}
     for arm in found:
         for system in dict.fromkeys(row["system"] for row in arm.rows):
             rows = [row for row in arm.rows if row["system"] == system]
-            name = system if system in UNTRAINED else _name(arm, system, found)
+            name = _name(arm, system, found)
             if name in systems:
                 changed = _changed(systems[name], rows)
                 if changed:
                     notes.append(f"{name} answered {changed} cells otherwise in {arm.folder}; {homes[name]} is shown")
                 continue
-            systems[name], homes[name] = rows, str(arm.folder)
+            systems[name], homes[name], steps[name] = rows, str(arm.folder), _steps(arm, system)
     if against not in systems and against != REFERENCE:
         raise StageError(f"against={against} is none of the systems; {nearest(against, list(systems))}")
     order = sorted(systems, key=lambda name: UNTRAINED.index(name) if name in UNTRAINED else len(UNTRAINED))
@@ -111,7 +127,8 @@ def compare(
     settings = Settings(chosen["level"], chosen["replicates"], made["seed"], chosen["complete_only"], against)
     outcomes = [{**row, "system": name} for name in order for row in systems[name]]
     together = results(declared, [declared.item_of(item) for item in items], outcomes, settings)
-    return {**together, "model": made["model"]["base"], "folders": homes, "notes": notes}
+    named = {"model": made["model"]["base"], "facts": _facts(first), "folders": homes, "steps": steps}
+    return {"schema": together.pop("schema"), "suite": together.pop("suite"), **named, **together, "notes": notes}
 
 
 def _common(
@@ -149,14 +166,41 @@ def _check_comparable(first: Evaluated, other: Evaluated, intersection: bool) ->
 
 
 def _name(arm: Evaluated, system: str, found: Sequence[Evaluated]) -> str:
-    """The arm's name; with the run's where several have it, and with the system where an arm has several trained."""
+    """Of what an arm trained: its name, with the run's where several have it, with the system where it has several.
+
+    Any other system keeps its name; with the arm's where an earlier arm calls other weights so.
+    """
     name = arm.arm
     if sum(other.arm == name for other in found) > 1:
         name = f"{arm.folder.resolve().parent.name}/{name}"
         if sum(other.folder.resolve().parts[-2:] == arm.folder.resolve().parts[-2:] for other in found) > 1:
             name = str(arm.folder)
-    trained = set(arm.manifest["key"]["systems"]) - set(UNTRAINED)
-    return name if len(trained) == 1 else f"{name} ({system})"
+    systems = _systems(arm)
+    if not _is_trained(system):
+        first = next(_systems(other)[system] for other in found if system in _systems(other))
+        return system if system in UNTRAINED or systems[system] == first else f"{system} ({name})"
+    return name if sum(map(_is_trained, systems)) == 1 else f"{name} ({system})"
+
+
+def _systems(arm: Evaluated) -> dict[str, Any]:
+    return arm.manifest["key"]["systems"]
+
+
+def _is_trained(system: str) -> bool:
+    return system in ("adapter", "merged") or system.startswith("checkpoint-")
+
+
+def _steps(arm: Evaluated, system: str) -> int | None:
+    if system == REFERENCE:
+        return 0
+    if step := re.fullmatch(r"checkpoint-(\d+)", system):
+        return int(step[1])
+    return arm.manifest["recipe"]["trainer"]["max_steps"] if _is_trained(system) else None
+
+
+def _facts(arm: Evaluated) -> dict[str, Any]:
+    file = arm.place / "results.json"
+    return table.read_json(file).get("facts", {}) if file.is_file() else {}
 
 
 def _changed(rows: list[dict[str, Any]], others: list[dict[str, Any]]) -> int:
@@ -164,79 +208,28 @@ def _changed(rows: list[dict[str, Any]], others: list[dict[str, Any]]) -> int:
     return sum(labels.get((row["item_id"], row["cell"])) != row["label"] for row in others)
 
 
-# ---------------------------------------------------------------- tables
-
-
-def rows_of(found: dict[str, Any]) -> tuple[list[list[str]], list[list[str]]]:
-    """(a row of rates a system; rows of difference, interval and McNemar p a system), cells as text."""
-    metrics = SUITES[found["suite"]].headings
-    rates = [[name, *(rate(s["rates"][m]) for m in metrics)] for name, s in found["systems"].items()]
-    paired: list[list[str]] = []
-    for name, other in found["differences"].items():
-        tests = other.get("mcnemar", {})
-        paired += [
-            [f"{name} - {found['against']}", *(difference(other["rates"][m]) for m in metrics)],
-            ["", *(interval(other["rates"][m]) for m in metrics)],
-        ]
-        if tests:
-            paired.append(["McNemar p", *(f"{tests[m]['p_value']:.2g}" if m in tests else "" for m in metrics)])
-    return rates, paired
-
-
-def title(found: dict[str, Any]) -> str:
-    return f"{SUITES[found['suite']].title}: {found['items']} items, {found['model']}"
-
-
-def legend(found: dict[str, Any]) -> list[str]:
-    """What the numbers are, and every note, a line each."""
-    suite = SUITES[found["suite"]]
-    tested = any("mcnemar" in other for other in found["differences"].values())
-    lower = [heading for metric, heading in suite.headings.items() if metric in suite.lower_is_better]
-    return [
-        f"Per cent ± bootstrap sd. [low, high]: {100 * found['level']:g} % interval of the paired difference to "
-        f"{found['against']}; {found['replicates']} item resamples shared by all systems."
-        + " McNemar p: exact, of one cell, not corrected for the number of comparisons." * tested
-        + (f" Less is better: {', '.join(lower)}." if lower else ""),
-        *notes(found),
-        *found["notes"],
-    ]
-
-
-def as_text(found: dict[str, Any]) -> str:
-    """The table for a terminal."""
+def as_text(found: dict[str, Any], with_published: bool = False) -> str:
+    """Rates and differences as one table for a terminal."""
     from rich.console import Console
     from rich.table import Table
 
     stream = io.StringIO()
     console = Console(file=stream, width=150, color_system=None, highlight=False, markup=False)
-    main = Table(title=title(found))
-    main.add_column("per cent")
-    for heading in SUITES[found["suite"]].headings.values():
-        main.add_column(heading, justify="right", no_wrap=True)
-    rates, paired = rows_of(found)
-    for row in rates:
-        main.add_row(*row)
-    for row in paired:
-        if " - " in row[0]:
+    rates = tables.rates(found, with_published)
+    main = Table(title=rates.title)
+    for column, heading in enumerate(rates.head):
+        main.add_column(heading, justify="right" if column else "left", no_wrap=column > 0)
+    for group in rates.groups:
+        if group.heading:
             main.add_section()
-        main.add_row(*row)
+            main.add_row(group.heading)
+        for row in group.rows:
+            main.add_row(*(cell.text for cell in row))
+    for rows in tables.paired_rows(found):
+        main.add_section()
+        for texts in rows:
+            main.add_row(*texts)
     console.print(main)
-    for line in legend(found):
+    for line in [*tables.legend(found), *tables.source(found, with_published, "Table 1 or 2")]:
         console.print(line)
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
-
-
-def as_markdown(found: dict[str, Any]) -> str:
-    """The same table as Markdown."""
-    rates, paired = rows_of(found)
-    lines = "\n".join(f"- {line}" for line in legend(found))
-    head = ["per cent", *SUITES[found["suite"]].headings.values()]
-    return f"### {title(found)}\n\n{markdown(head, [*rates, *paired])}\n\n{lines}\n"
-
-
-def write(found: Sequence[dict[str, Any]], markdown_file: Path | None, json_file: Path | None) -> None:
-    """All suites' tables into one file; the JSON holds suite -> results."""
-    if markdown_file is not None:
-        artifacts.write_text(markdown_file, "\n".join(map(as_markdown, found)))
-    if json_file is not None:
-        artifacts.write_json(json_file, {one["suite"]: one for one in found})

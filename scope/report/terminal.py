@@ -32,7 +32,7 @@ def table(results: dict[str, Any]) -> str:
     )
     console.print(_labels(results))
     for name, paired in results["differences"].items():
-        if r := paired.get("repairs"):
+        if r := repairs(paired):
             console.print(
                 f"{name} against {results['against']}, misleading cell: {r['repairs']} of {r['base_failures']} "
                 f"clean-right failures repaired; gains {r['gains']}, costs {r['costs']}, net {r['net']:+d}"
@@ -49,6 +49,12 @@ def notes(results: dict[str, Any]) -> list[str]:
         done = "left out of all systems" if results["complete_only"] else "their cells' metrics are withheld"
         found.append(f"{n} items have a failed request, {done}; run the same command again, it asks for these alone")
     return found
+
+
+def repairs(paired: dict[str, Any]) -> dict[str, int] | None:
+    """A system's repairs, gains and costs; None where the suite counts none or a request they need failed."""
+    needed = [paired["rates"][cell] for cell in ("clean", "misleading") if cell in paired["rates"]]
+    return None if any(rate.get("withheld") for rate in needed) else paired.get("repairs")
 
 
 def _better(suite: Any) -> str:

@@ -1,0 +1,216 @@
+"""The paper's tables from results: rates, transfer suites side by side, differences, and slices."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from scope.evaluation.suites import SUITES
+from scope.report import published
+from scope.report.lines import PUBLISHED, Line, best, measured
+from scope.report.markup import Cell, Group, Table
+from scope.report.terminal import difference, interval, notes, rate
+
+#: Suites that stand together in one table (Table 2); every other suite has one of its own.
+TRANSFER = ("gsm_ic", "gsm_plus", "sycophancy")
+NONE = "–"
+
+
+def tables(results: Mapping[str, dict[str, Any]], with_published: bool = False) -> list[Table]:
+    """Every table there is data for. results: suite -> `compare`'s results."""
+    made = [rates(found, with_published) for name, found in results.items() if name not in TRANSFER]
+    if moved := {name: found for name, found in results.items() if name in TRANSFER}:
+        made.append(transfer(moved, with_published))
+    made += [differences(found, with_published) for found in results.values() if found["differences"]]
+    made += [slices(found, with_published) for found in results.values() if found["slices"]]
+    return made
+
+
+def rates(found: dict[str, Any], with_published: bool = False) -> Table:
+    """A row a system, a column a metric (Table 1)."""
+    suite = SUITES[found["suite"]]
+    columns = [(metric, metric in suite.lower_is_better) for metric in suite.headings]
+    groups = [Group(_ranked(measured(found), columns))]
+    if with_published:
+        groups.append(_published(published.lines(suite.name, 1), columns))
+    head = ["per cent", *(heading(suite, metric) for metric in suite.headings)]
+    return Table(
+        f"{suite.name}_rates",
+        title(found),
+        head,
+        groups,
+        [*legend(found, False), *source(found, with_published, "Table 1")],
+    )
+
+
+def transfer(results: Mapping[str, dict[str, Any]], with_published: bool = False) -> Table:
+    """The transfer suites side by side, metrics called SUITE.METRIC (Table 2)."""
+    suites = [SUITES[name] for name in results]
+    columns = [(f"{s.name}.{metric}", metric in s.lower_is_better) for s in suites for metric in s.headings]
+    groups = [Group(_ranked(transfer_lines(results), columns))]
+    if with_published:
+        groups.append(_published(published_transfer(list(results)), columns))
+    head = ["per cent", *(f"{s.title}: {heading(s, metric)}" for s in suites for metric in s.headings)]
+    model = next(iter(results.values()))["model"]
+    below = {
+        name: [*legend(found, False), *source(found, with_published, "Table 2")] for name, found in results.items()
+    }
+    notes = [f"{SUITES[name].title}: {line}" for name, lines in below.items() for line in lines]
+    return Table("transfer", f"Transfer suites, {model}", head, groups, notes)
+
+
+def transfer_lines(results: Mapping[str, dict[str, Any]]) -> list[Line]:
+    """One line a system of any of the suites, its metrics called SUITE.METRIC."""
+    return _joined({name: measured(found) for name, found in results.items()})
+
+
+def published_transfer(suites: Sequence[str]) -> list[Line]:
+    """The same of Table 2."""
+    return _joined({name: published.lines(name, 2) for name in suites})
+
+
+def differences(found: dict[str, Any], with_published: bool = False) -> Table:
+    """Every system's paired difference to the reference, with interval and McNemar's p (Table 3 and beyond)."""
+    suite, against = SUITES[found["suite"]], found["against"]
+    reference = found["systems"][against]["rates"]
+    groups = [Group([[Cell(against), *(Cell(rate(reference[metric])) for metric in suite.headings)]])]
+    groups += [Group([list(map(Cell, row)) for row in rows]) for rows in paired_rows(found)]
+    below = list(legend(found))
+    if with_published and (rows := _published_differences(suite, against)):
+        groups.append(Group(rows, f"{PUBLISHED}: Qwen3-4B"))
+        below += [
+            *source(found, True, "Tables 1 and 3"),
+            "Published differences are of the printed figures and have no interval.",
+        ]
+    head = ["points", *(heading(suite, metric) for metric in suite.headings)]
+    return Table(f"{suite.name}_differences", f"{title(found)}: differences to {against}", head, groups, below)
+
+
+def slices(found: dict[str, Any], with_published: bool = False) -> Table:
+    """One metric by slice, a column a system (Table 4)."""
+    suite, metric = SUITES[found["suite"]], slice_metric(found["suite"])
+    shown = {(column, value) for column, values in found["slices"].items() for value in values}
+    others = {n: known for n, known in published.slices(suite.name).items() if with_published and shown & known.keys()}
+    groups = []
+    for column, values in found["slices"].items():
+        rows = []
+        for value, part in values.items():
+            cells = [rate(system[metric]) for system in part["systems"].values()]
+            cells += [_text(known.get((column, value))) for known in others.values()]
+            rows.append([Cell(value), Cell(str(part["items"])), *map(Cell, cells)])
+        groups.append(Group(rows, column.replace("_", " ")))
+    named = f"{heading(suite, metric)} by slice, {title(found)}"
+    head = ["per cent", "items", *found["systems"], *(f"{name} (published)" for name in others)]
+    return Table(
+        f"{suite.name}_slices", named, head, groups, [*legend(found, False), *source(found, with_published, "Table 4")]
+    )
+
+
+# ---------------------------------------------------------------- parts
+
+
+def heading(suite: Any, metric: str) -> str:
+    """A metric's column heading, marked where less is better."""
+    return suite.headings[metric] + " ↓" * (metric in suite.lower_is_better)
+
+
+def slice_metric(suite: str) -> str:
+    """The metric that a suite is broken down by: SC2W where it has one, else its first."""
+    headings = SUITES[suite].headings
+    return "sc2w" if "sc2w" in headings else next(iter(headings))
+
+
+def title(found: dict[str, Any]) -> str:
+    return f"{SUITES[found['suite']].title}: {found['items']} items, {found['model']}"
+
+
+def legend(found: dict[str, Any], paired: bool = True) -> list[str]:
+    """What the numbers are, and every note, a line each. paired: whether differences are among them."""
+    suite = SUITES[found["suite"]]
+    tested = any("mcnemar" in other for other in found["differences"].values())
+    lower = [suite.headings[metric] for metric in suite.headings if metric in suite.lower_is_better]
+    first = f"Per cent ± bootstrap sd; {found['replicates']} item resamples shared by all systems."
+    if paired:
+        first = (
+            f"Per cent ± bootstrap sd. [low, high]: {100 * found['level']:g} % interval of the paired difference to "
+            f"{found['against']}; {found['replicates']} item resamples shared by all systems."
+            + " McNemar p: exact, of one cell, not corrected for the number of comparisons."
+            * tested
+        )
+    return [first + (f" Less is better: {', '.join(lower)}." if lower else ""), *notes(found), *found["notes"]]
+
+
+def paired_rows(found: dict[str, Any]) -> list[list[list[str]]]:
+    """For each system but the reference: its rows of difference, interval and, where it was made, McNemar's test."""
+    metrics = SUITES[found["suite"]].headings
+    groups = []
+    for name, other in found["differences"].items():
+        tests = other.get("mcnemar", {})
+        rows = [
+            [f"{name} - {found['against']}", *(difference(other["rates"][m]) for m in metrics)],
+            ["", *(interval(other["rates"][m]) for m in metrics)],
+        ]
+        if tests:
+            rows.append(["McNemar p", *(p_value(other, m) for m in metrics)])
+        groups.append(rows)
+    return groups
+
+
+def p_value(paired: dict[str, Any], metric: str) -> str:
+    """McNemar's p of a cell; empty where the metric is none, or is withheld and so is its test."""
+    if metric not in paired["mcnemar"] or paired["rates"][metric].get("withheld"):
+        return ""
+    return f"{paired['mcnemar'][metric]['p_value']:.2g}"
+
+
+def _joined(by_suite: Mapping[str, Sequence[Line]]) -> list[Line]:
+    together: dict[str, Line] = {}
+    for suite, lines in by_suite.items():
+        for line in lines:
+            before = together[line.name].rates if line.name in together else {}
+            own = {f"{suite}.{metric}": found for metric, found in line.rates.items()}
+            together[line.name] = replace(line, rates={**before, **own})
+    return list(together.values())
+
+
+def _ranked(lines: Sequence[Line], columns: Sequence[tuple[str, bool]]) -> list[list[Cell]]:
+    """A row a line, the best of each column in bold. columns: metric, and whether less is better."""
+    first = {metric: best([line.rates.get(metric) for line in lines], lower) for metric, lower in columns}
+    return [
+        [Cell(line.name), *(Cell(_text(line.rates.get(metric)), n in first[metric]) for metric, _ in columns)]
+        for n, line in enumerate(lines)
+    ]
+
+
+def _published(lines: Sequence[Line], columns: Sequence[tuple[str, bool]]) -> Group:
+    """Published lines as rows of their own, never ranked among the measured ones."""
+    named = [replace(line, name=f"{line.name} (published)") for line in lines]
+    return Group([[replace(cell, bold=False) for cell in row] for row in _ranked(named, columns)], PUBLISHED)
+
+
+def _text(found: Any) -> str:
+    return NONE if found is None else rate(found)
+
+
+def _published_differences(suite: Any, against: str) -> list[list[Cell]]:
+    """Qwen3-4B's arms minus the arm that the reference is called by (Tables 1 and 3); nothing where there is none."""
+    arms = {line.method: line for line in published.lines(suite.name, 1) if line.model == "Qwen3-4B"}
+    arms |= {line.method: line for line in published.lines(suite.name, 3)}
+    if against not in arms:
+        return []
+    rows = []
+    for method, line in arms.items():
+        if method != against:
+            points = [
+                difference({"estimate": line.rates[m]["estimate"] - arms[against].rates[m]["estimate"]})
+                for m in suite.headings
+            ]
+            rows.append([Cell(f"{method} - {against} (published)"), *map(Cell, points)])
+    return rows
+
+
+def source(found: dict[str, Any], with_published: bool, where: str) -> list[str]:
+    """Where published numbers come from, if there are any: which of the paper's tables, and what it is of."""
+    if not with_published:
+        return []
+    items = published.ITEMS.get(found["suite"], "300 items of a suite")
+    return [f"{PUBLISHED}: {published.SOURCE}, {where}, {items}; to be compared only with results on the same items."]
