@@ -142,7 +142,7 @@ class TrainerConfig:
     save_steps: list[int] = text([], help="keep a checkpoint for good at these steps")
     checkpoint_steps: int = number(50, 1, help="steps between the checkpoints a killed run resumes from")
     logging_steps: int = number(1, 1, help="steps between log lines")
-    report_to: list[str] = text([], help="trackers: wandb (offline unless WANDB_MODE says so), trackio, tensorboard")
+    report_to: list[str] = text([], help="trackers: wandb (offline without a key), trackio, tensorboard")
 
 
 @dataclass

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from scope.engines import Choices, Generated, Sampling
 from scope.models import resolve_model
-from scope.recipe import EngineConfig, ModelConfig
+from scope.schema import EngineConfig, ModelConfig
 
 #: What can go wrong with a request before it is answered well.
 FAULTS = ("slow", "429", "500", "cut", "garbage", "empty", "odd")

@@ -27,7 +27,8 @@ from scope.engines import (
     reasoning_and_answer,
     score_choices,
 )
-from scope.recipe import EngineConfig, ModelConfig, RecipeError, load
+from scope.recipe import RecipeError, load
+from scope.schema import EngineConfig, ModelConfig
 
 ROOT = Path(__file__).resolve().parent.parent
 CAP = Sampling(6)
@@ -292,7 +293,7 @@ def test_what_differs_is_another_key_and_what_does_not_is_not(local, memo, promp
 
 def test_azure_is_asked_at_its_own_address(local, memo, prompts, tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
-    from scope.recipe import AzureConfig
+    from scope.schema import AzureConfig
 
     with Server(local, key=SECRET) as server:
         server.prime(prompts[:1], 6, memo)
@@ -407,7 +408,7 @@ sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from scope.artifacts import Refusal
 from scope.engines import Sampling, Store, complete, opened
-from scope.recipe import EngineConfig, ModelConfig
+from scope.schema import EngineConfig, ModelConfig
 engine = EngineConfig(kind="openai", base_url=sys.argv[2], server="small", concurrency=4, max_retries=1)
 try:
     with opened(None, ModelConfig(base="small"), engine) as client:

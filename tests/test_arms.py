@@ -10,7 +10,8 @@ from scope.artifacts import StageError
 from scope.conditions import Condition
 from scope.items import Item, Quartet
 from scope.prompts import diagnostic_prompt, load_note, user_prompt
-from scope.recipe import ARMS, PairsConfig, Recipe, RecipeError, load, names
+from scope.recipe import Recipe, RecipeError, load, names
+from scope.schema import ARMS, PairsConfig
 from scope.training.batch import batch_arithmetic
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -238,6 +239,35 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_its_rows(build, kind)
     trainer.model.forward = broken
     with pytest.raises(StageError, match=r"the loss is nan at step 0; its rows in plan\.jsonl are 0 \(item-"):
         trainer.train()
+
+
+@pytest.mark.parametrize("kind", ["sft", "opsd"])
+def test_tokens_padding_and_memory_are_logged(build, kind):
+    """Of what the model is trained on: prompt and response, or prompt and sample."""
+    trainer, rows, _ = build(f"trainer={kind}", "trainer.max_steps=1")
+    lengths, original = [], trainer.compute_loss
+
+    def spy(model, inputs, *arguments, **options):
+        sampled = inputs["completion_mask"].sum(1).tolist() if kind == "opsd" else None
+        for n, number in enumerate(inputs["row"].tolist()):
+            row = rows[number]
+            if sampled:
+                prompt = trainer.processing_class.apply_chat_template(row["prompt"], add_generation_prompt=True)
+                lengths.append((len(prompt["input_ids"]), sampled[n]))
+            else:
+                lengths.append((len(row["prompt_ids"]), len(row["chosen_ids"])))
+        return original(model, inputs, *arguments, **options)
+
+    trainer.compute_loss = spy
+    trainer.train()
+    log = trainer.state.log_history[0]
+    tokens = sum(map(sum, lengths))
+    # Sampled responses of a step are padded together, behind prompts padded to one width.
+    widths = [max(p for p, _ in lengths) + max(c for _, c in lengths)] * 2
+    if kind == "sft":
+        widths = [max(map(sum, lengths[start : start + 2])) for start in (0, 2)]
+    assert log["padding_share"] == pytest.approx(1 - tokens / (2 * sum(widths))) and log["padding_share"] > 0
+    assert log["tokens_per_second"] > tokens / 60 and log["memory_gb"] > 0.1
 
 
 # ---------------------------------------------------------------- SFT

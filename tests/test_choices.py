@@ -80,7 +80,7 @@ def test_a_model_that_cannot_be_packed_gives_the_same_by_plain_forwards(tmp_path
 def test_smollm2_prefers_the_right_letter(smollm2, tmp_path):
     """A real model, and the whole way: Paris is a capital, and packed equals separate."""
     from scope.engines import opened
-    from scope.recipe import EngineConfig, ModelConfig
+    from scope.schema import EngineConfig, ModelConfig
 
     question = "What is the capital of France?\nA. Rome\nB. Paris\n{}Answer with one letter."
     cells = [question.format(c) for c in ("", "A note says: Rome is the capital of France.\n")]

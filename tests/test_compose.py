@@ -15,7 +15,7 @@ from scope.pool.build import with_own_errors
 from scope.pool.checks import check_items
 from scope.pool.compose import Targets, apportion, choose, published, spread, targets_of
 from scope.pool.questions import Question
-from scope.recipe import PoolConfig
+from scope.schema import PoolConfig
 
 
 def question(source, n, answer_type="numeric", gold="24", classes=("arithmetic_slip", "off_by_one")):

@@ -43,6 +43,9 @@ def test_what_is_logged_is_what_an_evaluation_of_base_and_adapter_finds(
     lines = [json.loads(line) for line in (out / "scope/train/log.jsonl").read_text().splitlines()]
     logged = {line["step"]: line for line in lines if "dev/overall" in line}
     assert sorted(logged) == [0, 3, 6]
+    steps = [line for line in lines if "loss" in line]
+    assert len(steps) == 6 and all("rewards/margins" in line for line in steps), "a step keeps its own metrics"
+    assert not any("rewards/margins" in line for line in logged.values())
     five = tmp_path / "five.jsonl"
     five.write_text("".join(slice_file.read_text().splitlines(keepends=True)[:5]))
     overrides = [*tiny_args, f"pool.evaluation={five}", "systems=[base,adapter]", f"output_dir={out}"]

@@ -9,7 +9,7 @@ from scope.conditions import Condition
 from scope.engines import EngineError, Generated, Sampling, Store, complete
 from scope.models import resolve_model
 from scope.prompts import user_prompt
-from scope.recipe import EngineConfig, ModelConfig
+from scope.schema import EngineConfig, ModelConfig
 
 ROOT = Path(__file__).resolve().parent.parent
 

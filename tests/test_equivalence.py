@@ -111,6 +111,7 @@ def make(model, out, *, device_batch, world=1, steps=STEPS, optim="adamw_torch",
             "row": number,
             "item_id": f"item-{index}",
             "condition": str(condition),
+            "chosen_source": ("clean", "diagnostic", "")[index % 3],
             "prompt_ids": ids[index].prompts[condition],
             "chosen_ids": ids[index].chosen,
             "rejected_ids": ids[index].rejected,
@@ -440,7 +441,7 @@ def test_dpo_loss_of_a_two_token_example_worked_out_by_hand(smollm2, tmp_path, p
     rejected = completion([2, 3], SHIFT) - completion([2, 3], [0.0] * 4)
     expected = math.log(1 + math.exp(-BETA * (chosen - rejected)))
 
-    row = {"row": 0, "item_id": "i", "condition": "clean"}
+    row = {"row": 0, "item_id": "i", "condition": "clean", "chosen_source": "clean"}
     row |= {"prompt_ids": [0], "chosen_ids": [1, 3], "rejected_ids": [2, 3]}
     trainer = PreferenceTrainer(
         model=hand_model(),

@@ -52,8 +52,8 @@ def test_one_object_is_found_wherever_it_stands(text):
     [
         ("", "holds no JSON object"),
         ("The answer is correct.", "holds no JSON object"),
-        (reply()[:-20], "holds no JSON object"),
-        (reply().replace('"', "'"), "holds no JSON object"),
+        (reply()[:-20], "holds no complete JSON object; keep quote and reason short"),
+        (reply().replace('"', "'"), "holds no complete JSON object"),
         (f"{reply()} or rather {reply(correct=False)}", "holds 2 JSON objects, not one"),
         ('{"correct": true}', "lacks the key 'follows_bias'"),
         (reply(correct="true"), """has 'correct' as "true", not true or false"""),
@@ -107,7 +107,7 @@ def test_every_quote_of_the_answer_is_found(answer, data):
 
 
 def test_deep_nesting_is_a_fault_and_quick():
-    assert read('{"a":' * 3000, ANSWER) == "holds no JSON object"
+    assert read('{"a":' * 3000, ANSWER).startswith("holds no complete JSON object")
 
 
 # ---------------------------------------------------------------- asking
@@ -130,7 +130,7 @@ def served(url, *overrides):
 
 
 def case(n, answer=ANSWER):
-    return Case(f"answer {n}", f"Question {n}?", "The Peter Principle", "none is stated.", answer)
+    return Case(f"answer {n}", f"Question {n}?", "The Peter Principle", "none is stated", answer)
 
 
 def script_of(replies):
@@ -222,7 +222,7 @@ def test_the_key_holds_what_verdicts_depend_on(monkeypatch):
 
 
 def test_the_prompt_holds_all_of_a_case_as_it_stands():
-    odd = Case("n", "What costs $5 or ${answer}?", "$5 {x}", "the answer is $6. This is wrong.", "It's $answer, 100%!")
+    odd = Case("n", "What costs $5 or ${answer}?", "$5 {x}", "the answer is $6, which is wrong", "It's $answer, 100%!")
     for part in (odd.prompt, odd.correct, odd.belief, odd.answer):
         assert part in odd.text()
     assert "\n$" not in case(0).text(), "every field is filled in"

@@ -10,7 +10,8 @@ import pytest
 
 from scope.artifacts import StageError
 from scope.merge import check_base, merge_adapter, merge_weights
-from scope.recipe import MergeConfig, RecipeError
+from scope.recipe import RecipeError
+from scope.schema import MergeConfig
 
 ROOT = Path(__file__).resolve().parent.parent
 

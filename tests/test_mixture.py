@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scope.conditions import Condition
 from scope.mixture import condition_masses, realised_masses, sampling_plan
 from scope.pairs import REMOVED, PairsError, arm_masses, construction, partners, passes, run_plan
-from scope.recipe import ARMS, PairsConfig, Recipe
+from scope.recipe import Recipe
+from scope.schema import ARMS, PairsConfig
 from scope.training.batch import batch_arithmetic
 
 CLEAN, MISLEADING, CORRECT, IRRELEVANT = Condition

@@ -6,10 +6,12 @@ import shutil
 
 import pytest
 from test_equivalence import build_model, make, outcome
+from transformers import TrainerCallback
 
 from scope.conditions import Condition
 from scope.items import Quartet
 from scope.recipe import Recipe, RecipeError
+from scope.training.base import TIMINGS
 from scope.training.batch import batch_arithmetic
 from scope.training.tokenise import TokeniseError, end_token, fit, tokenise, tokenise_all
 
@@ -149,9 +151,10 @@ def test_packed_and_padded_rows_give_the_same_losses_metrics_and_adapter(model, 
     log = make_log(tmp_path / "none")
     for name, trainer in runs.items():
         for a, b in zip(log, make_log(tmp_path / name), strict=True):
-            assert a.keys() == b.keys()
-            for key in a:
-                assert "runtime" in key or "per_second" in key or a[key] == pytest.approx(b[key], abs=2e-4), key
+            own = {*TIMINGS, "padding_share", "shared_share"}
+            assert a.keys() - own == b.keys() - own
+            for key in a.keys() - own:
+                assert a[key] == pytest.approx(b[key], abs=2e-4), key
         found = outcome(trainer)
         assert found[0] == pytest.approx(losses, abs=1e-5) and found[2] == rows == list(range(16))
         assert (found[1] - adapter).norm() <= 1e-3 * adapter.norm(), name
@@ -159,6 +162,98 @@ def test_packed_and_padded_rows_give_the_same_losses_metrics_and_adapter(model, 
 
 def make_log(out):
     return [json.loads(line) for line in (out / "train" / "log.jsonl").read_text().splitlines()]
+
+
+# ---------------------------------------------------------------- the log
+
+
+def test_rewards_are_logged_by_the_source_of_the_chosen_response(model, tmp_path):
+    """Recomputed row by row under an adapter that does something; micro-batches have unlike shares of a source."""
+    import torch
+
+    trainer = make(model, tmp_path, device_batch=4, steps=1, overrides=["trainer.learning_rate=1e-30"])
+    sources = ["clean", "clean", "clean", "diagnostic", "clean", "diagnostic", "diagnostic", ""]
+    trainer.train_dataset = trainer.train_dataset.map(lambda row: {"chosen_source": sources[row["row"]]})
+    with torch.no_grad():
+        for name, parameter in trainer.model.named_parameters():
+            if "lora_B" in name:
+                parameter.copy_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)) / 10)
+    trainer.step0_loss = math.log(2)  # the policy is not the reference here, on purpose
+    trainer.train()
+    (log, *_) = make_log(tmp_path)
+    trainer.model.eval()
+    rewards = {"clean": [], "diagnostic": [], "": []}
+    for row in trainer.train_dataset:
+        trainer.compute_loss(trainer.model, trainer.data_collator([row]))
+        found = trainer._metrics["eval"]
+        rewards[row["chosen_source"]].append((found["rewards/chosen"][-1], found["rewards/rejected"][-1]))
+    for source in ("clean", "diagnostic"):
+        assert len(rewards[source]) > 2
+        chosen, rejected = zip(*rewards[source], strict=True)
+        n = len(chosen)
+        margins = [c - r for c, r in rewards[source]]
+        assert log[f"rewards/chosen/from_{source}"] == pytest.approx(sum(chosen) / n, abs=1e-5)
+        assert log[f"rewards/rejected/from_{source}"] == pytest.approx(sum(rejected) / n, abs=1e-5)
+        assert log[f"rewards/margins/from_{source}"] == pytest.approx(sum(margins) / n, abs=1e-5)
+        assert log[f"rewards/accuracies/from_{source}"] == sum(m > 0 for m in margins) / n
+    assert {key.rpartition("/")[2] for key in log if "/from_" in key} == {"from_clean", "from_diagnostic"}
+
+
+def test_a_row_has_the_source_of_its_pair_s_quartet(tokenizer):
+    import dataclasses
+
+    from scope.recipe import load
+    from scope.training import planned_rows
+
+    sources = {f"item-{n}": source for n, source in enumerate(("clean", "diagnostic", ""))}
+    quartets = [dataclasses.replace(quartet(n), chosen_source=sources[f"item-{n}"]) for n in range(3)]
+    for pairs in ("full", "shuffled"):
+        recipe = load("smollm2_135m", [f"pairs={pairs}"])
+        rows, _ = planned_rows(recipe, tokenizer, quartets, batch_arithmetic(recipe, 1))
+        assert all(row["chosen_source"] == sources[row["pair_id"]] for row in rows)
+    assert any(row["chosen_source"] != sources[row["item_id"]] for row in rows)
+
+
+@pytest.mark.parametrize("packing", ["none", "trie"])
+def test_tokens_padding_sharing_and_memory_are_logged(model, tmp_path, packing):
+    import time
+
+    import torch
+
+    from scope import trie
+
+    class Slow(TrainerCallback):
+        def on_step_end(self, *_, **__):
+            time.sleep(0.5)
+
+    trainer = make(
+        model, tmp_path, device_batch=4, steps=4, overrides=[f"trainer.packing={packing}", "trainer.logging_steps=2"]
+    )
+    trainer.add_callback(Slow())
+    began = time.monotonic()
+    trainer.train()
+    seconds = time.monotonic() - began
+    logs = [entry for entry in make_log(tmp_path) if "loss" in entry]
+    assert [entry["step"] for entry in logs] == [1, 2, 4]
+    for entry, (low, high) in zip(logs, [(0, 1), (1, 2), (2, 4)], strict=True):
+        tokens = padded = packed = 0
+        for start in range(8 * low, 8 * high, 4):
+            rows = [trainer.train_dataset[n] for n in range(start, start + 4)]
+            both = [r["prompt_ids"] + r[name] for name in ("chosen_ids", "rejected_ids") for r in rows]
+            tokens += sum(map(len, both))
+            padded += len(both) * max(map(len, both))
+            packed += len(trie.pack(both))
+        assert packed < tokens < padded
+        if packing == "trie":
+            assert entry["shared_share"] == pytest.approx(1 - packed / tokens) and "padding_share" not in entry
+        else:
+            assert entry["padding_share"] == pytest.approx(1 - tokens / padded) and "shared_share" not in entry
+        assert tokens / seconds < entry["tokens_per_second"] < tokens / (0.5 * (high - low)), "a step sleeps 0.5 s"
+        assert torch.cuda.is_available() or 0.1 < entry["memory_gb"] < 100
+    assert "tokens_per_second" not in make_log(tmp_path)[-1], "the closing line has no step of its own"
+
+
+# ---------------------------------------------------------------- step 0
 
 
 @pytest.mark.parametrize("reference", ["live", "cached"])

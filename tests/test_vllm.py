@@ -23,7 +23,7 @@ from scope.conditions import Condition
 from scope.engines import Sampling, Store, complete, opened, probabilities, score_choices
 from scope.pool import build_authored
 from scope.prompts import user_prompt
-from scope.recipe import EngineConfig, ModelConfig
+from scope.schema import EngineConfig, ModelConfig
 
 CAP = Sampling(32)
 MODEL = "HuggingFaceTB/SmolLM2-135M-Instruct"

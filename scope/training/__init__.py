@@ -61,6 +61,10 @@ def train(recipe: Recipe) -> Path:
 
     Under a launcher every process calls it; the main process alone writes and merges.
     """
+    if recipe.trainer.report_to:
+        from scope.training import trackers
+
+        trackers.require(recipe.trainer.report_to)
     if recipe.dry_run:
         from scope.preview import preview
 
@@ -141,7 +145,9 @@ def _run(
 ) -> None:
     import datasets
     import transformers
+    from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 
+    from scope.training import dev, trackers
     from scope.training.callbacks import checkpoints, drop_incomplete
 
     tokenizer = load_tokenizer(resolved)
@@ -154,6 +160,7 @@ def _run(
     transformers.set_seed(recipe.seed)
     began = time.monotonic()
     trainer = make_trainer(recipe, resolved, tokenizer, prepared, datasets.Dataset.from_list(rows), batch, folder)
+    dev.watch(trainer, recipe, resolved, quartets, folder)
     done = checkpoints(folder)
     resumed = max(done) if done else None
     if resumed is not None and is_main():
@@ -185,6 +192,9 @@ def _run(
         recipe=recipe.resolved(),
         command=recipe.command("train.py"),
     )
+    trackers.finish(trainer, folder / "manifest.json")
+    # Under ZeRO-3 models would go on being loaded in parts, by all processes; the main one merges alone.
+    unset_hf_deepspeed_config()
     print(f"train: {batch.max_steps} steps, loss {losses[0]:.4f} -> {losses[-1]:.4f}; adapter in {folder / 'adapter'}")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from transformers import TrainerCallback
+from transformers import Trainer, TrainerCallback
 
 from scope import artifacts
 from scope.artifacts import StageError
@@ -78,12 +78,12 @@ class Watch(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if state.global_step == 0:
-            self._look(0)
+            self._look(0, control)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        self._look(state.global_step)
+        self._look(state.global_step, control)
 
-    def _look(self, step: int) -> None:
+    def _look(self, step: int, control: Any) -> None:
         if step not in self.recipe.dev.steps:
             return
         model = self.trainer.accelerator.unwrap_model(self.trainer.model)
@@ -95,7 +95,10 @@ class Watch(TrainerCallback):
             model.train(training)
         by_cell = {cell: [row for row in rows if row["cell"] == cell] for cell in SUITE.cells}
         rates = {name: rate.estimate() for name, rate in SUITE.rates(self.items, by_cell).items()}
-        self.trainer.log({f"dev/{name}": rate for name, rate in rates.items() if rate is not None})
+        # Not the trainer's own `log`: TRL's would empty the step's metrics into this line, and the step's is still due.
+        due = control.should_log
+        Trainer.log(self.trainer, {f"dev/{name}": rate for name, rate in rates.items() if rate is not None})
+        control.should_log = due
         if shards.is_main():
             artifacts.write_parquet(self.folder / f"step-{step}.parquet", table.split(rows)[0])
         wait_for_all()

@@ -71,7 +71,9 @@ class DistillationTrainer(OnPlannedRows, SDFTTrainer):
         return batch
 
     def compute_loss(self, model: Any, inputs: Any, *arguments: Any, **options: Any) -> Any:
-        return self.checked(super().compute_loss(model, inputs, *arguments, **options), inputs["row"])
+        loss = super().compute_loss(model, inputs, *arguments, **options)
+        self.check(loss, inputs["row"], torch.cat([inputs["prompt_mask"], inputs["completion_mask"]], dim=1))
+        return loss
 
 
 def make_trainer(recipe: Recipe, resolved: ResolvedModel, tokenizer: Any, rows: Any, batch: Batch, folder: Path) -> Any:

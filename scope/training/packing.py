@@ -7,6 +7,7 @@ chunked kernel, applied to each completion edge once.
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,20 +21,27 @@ FIELDS = ("log_probs", "entropy", "mean_logits", "is_top1")
 VOCABULARY_CHUNK = 8192
 
 
+@dataclass
+class PackedOutput(FusedCausalLMOutput):
+    """TRL's output, and how many positions the packed layout has."""
+
+    positions: int | None = None
+
+
 def check_supported(config: Any) -> None:
     """Refuse a model whose attention cannot take a packed layout."""
     if refusal := trie.supports_packing(config):
         raise Refusal(f"trainer.packing=trie: {refusal}; set trainer.packing=none")
 
 
-def packed_forward(model: Any) -> Callable[..., FusedCausalLMOutput]:
+def packed_forward(model: Any) -> Callable[..., PackedOutput]:
     """A stand-in for `model(..., labels=..., fused_lm_head=True)` that runs the packed layout."""
     return functools.partial(_forward, model)
 
 
 def _forward(
     model: Any, *, input_ids: torch.Tensor, attention_mask: torch.Tensor, labels: torch.Tensor, **_: Any
-) -> FusedCausalLMOutput:
+) -> PackedOutput:
     sequences = [row[mask.bool()].tolist() for row, mask in zip(input_ids, attention_mask, strict=True)]
     packed = trie.pack(sequences)
     # Cell (b, t) of TRL's output belongs to the edge into token t + 1 of row b.
@@ -48,7 +56,7 @@ def _forward(
     for name, values in zip(FIELDS, per_edge, strict=True):
         table = values.new_zeros(scored.shape)
         fields[name] = table.index_put((cells[:, 0], cells[:, 1]), values[cell_edge])
-    return FusedCausalLMOutput(loss=None, **fields)
+    return PackedOutput(loss=None, positions=len(packed), **fields)
 
 
 def add_packed_head(causal: Any) -> None:

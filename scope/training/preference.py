@@ -2,7 +2,7 @@
 
 The loss, the metrics and the optimisation are TRL's. What is added: rows come in the plan's order and
 weigh the same however they are dealt into micro-batches, the reference may come from the run's store,
-rewards are logged by condition, step 0 is checked against ln 2, what is not finite stops the run, and
+rewards are logged by condition and by the chosen response's source, step 0 is checked against ln 2, and
 with `packing=trie` the forward pass computes every shared prefix once.
 """
 
@@ -17,7 +17,7 @@ from trl.trainer.dpo_trainer import DataCollatorForPreference
 
 from scope.artifacts import StageError
 from scope.conditions import Condition
-from scope.training import faults
+from scope.training.base import OnPlannedRows
 from scope.training.packing import packed_forward
 from scope.training.reference import Pair, Reference, Unit
 
@@ -28,20 +28,23 @@ STEP0_TOLERANCE = 1e-3
 DRIFT_TOLERANCE = (0.05, 5.0)
 
 _CONDITIONS = tuple(Condition)
+_SOURCES = ("clean", "diagnostic")
 
 
 class Collator(DataCollatorForPreference):
-    """TRL's collator, which also carries each row's number in the plan and its condition."""
+    """TRL's collator, which also carries each row's number in the plan, its condition and its chosen source."""
 
     def torch_call(self, examples: list[dict[str, Any]]) -> dict[str, Any]:
         batch = super().torch_call(examples)
         batch["row"] = torch.tensor([example["row"] for example in examples])
         batch["condition"] = torch.tensor([_CONDITIONS.index(example["condition"]) for example in examples])
+        sources = [example["chosen_source"] for example in examples]
+        batch["source"] = torch.tensor([_SOURCES.index(s) if s in _SOURCES else -1 for s in sources])
         return batch
 
 
-class PreferenceTrainer(faults.SaysWhyNotSaved, DPOTrainer):
-    """DPO on planned rows. The dataset's columns are prompt_ids, chosen_ids, rejected_ids, row, item_id, condition.
+class PreferenceTrainer(OnPlannedRows, DPOTrainer):
+    """DPO on planned rows. The dataset's columns are those that `scope.training.rows` gives a row of a pair.
 
     reference: where the reference log-probabilities are kept; None computes them live, in the policy's batch.
     """
@@ -53,10 +56,8 @@ class PreferenceTrainer(faults.SaysWhyNotSaved, DPOTrainer):
         self.precompute_ref_logps = True
         self.step0_loss: float | None = None
         self.reference_drift: float | None = None
-        self.seen_rows: list[int] = []
         self.reference = reference
         self._kept: torch.Tensor | None = None
-        self._step_rows: list[int] = []
         if reference is not None:
             self.add_callback(_AtStart(self))
 
@@ -89,7 +90,7 @@ class PreferenceTrainer(faults.SaysWhyNotSaved, DPOTrainer):
         return list(zip(chosen.tolist(), rejected.tolist(), strict=True))
 
     def _compute_loss(self, model: Any, inputs: Any, return_outputs: bool) -> Any:
-        rows, conditions = inputs.pop("row"), inputs.pop("condition")
+        rows, conditions, sources = (inputs.pop(name) for name in ("row", "condition", "source"))
         kept = self._kept[rows.cpu()].to(rows.device) if self._kept is not None and model.training else None
         beginning = self.state.global_step == 0 and self.step0_loss is None
         if kept is None or self.reference_drift is None:
@@ -105,14 +106,8 @@ class PreferenceTrainer(faults.SaysWhyNotSaved, DPOTrainer):
         loss = super()._compute_loss(recorder, inputs, False)
         if not model.training:
             return loss
-        gathered = self.accelerator.gather(rows).tolist()
-        # The mean over all processes is not finite if one of theirs is not, so all of them stop.
-        everywhere = self.accelerator.gather(loss.detach().reshape(1)).mean().item()
-        if not math.isfinite(everywhere):
-            raise faults.not_finite("the loss", everywhere, self.state.global_step, gathered, self.train_dataset)
-        self._record(recorder.log_probs, inputs, conditions)
-        self.seen_rows += gathered
-        self._step_rows += gathered
+        everywhere = self.check(loss, rows, inputs["attention_mask"], recorder.positions)
+        self._record(recorder.log_probs, inputs, conditions, sources)
         if beginning:
             self._check_step0(everywhere)
         return loss * self._row_weight(rows)
@@ -123,15 +118,6 @@ class PreferenceTrainer(faults.SaysWhyNotSaved, DPOTrainer):
         It is 1 for the plan's own micro-batches, and right for any that deal out a step's global batch.
         """
         return len(rows) / self.args.per_device_train_batch_size
-
-    def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
-        """The last look before the update: a gradient that is not finite must not reach the weights."""
-        norm = super()._get_grad_norm(model, grad_norm=grad_norm)
-        rows, self._step_rows = self._step_rows, []
-        if norm is not None and not math.isfinite(norm):
-            what = "the gradient's norm"
-            raise faults.not_finite(what, float(norm), self.state.global_step, rows, self.train_dataset)
-        return norm
 
     def _check_step0(self, loss: float) -> None:
         """Before the first update the policy is the reference, so every pair's loss is ln 2."""
@@ -155,8 +141,8 @@ class PreferenceTrainer(faults.SaysWhyNotSaved, DPOTrainer):
                 "another model or are damaged; delete the run's reference folder, or set trainer.reference=live"
             )
 
-    def _record(self, log_probs: torch.Tensor, inputs: Any, conditions: torch.Tensor) -> None:
-        """Rewards, margins and accuracies by condition, beside TRL's own over all rows."""
+    def _record(self, log_probs: torch.Tensor, inputs: Any, conditions: torch.Tensor, sources: torch.Tensor) -> None:
+        """Rewards, margins and accuracies by condition and by chosen source, beside TRL's own over all rows."""
         chosen, rejected = log_probs.detach().sum(dim=1).chunk(2)
         rewards = torch.stack(
             [
@@ -165,15 +151,19 @@ class PreferenceTrainer(faults.SaysWhyNotSaved, DPOTrainer):
             ],
             dim=1,
         )
-        rewards, conditions = self.accelerator.gather((rewards, conditions.to(rewards.device)))
+        rewards, conditions, sources = self.accelerator.gather(
+            (rewards, conditions.to(rewards.device), sources.to(rewards.device))
+        )
         metrics = self._metrics["train"]
-        for index, condition in enumerate(_CONDITIONS):
-            of = rewards[conditions == index]
-            if len(of):
-                metrics[f"rewards/chosen/{condition}"].append(of[:, 0].mean().item())
-                metrics[f"rewards/rejected/{condition}"].append(of[:, 1].mean().item())
-                metrics[f"rewards/margins/{condition}"].append((of[:, 0] - of[:, 1]).mean().item())
-                metrics[f"rewards/accuracies/{condition}"].append((of[:, 0] > of[:, 1]).float().mean().item())
+        parts = {str(condition): conditions == index for index, condition in enumerate(_CONDITIONS)}
+        parts |= {f"from_{source}": sources == index for index, source in enumerate(_SOURCES)}
+        for name, rows in parts.items():
+            # TRL logs the mean of what is here: over rows, however many of them a micro-batch has.
+            for of_chosen, of_rejected in rewards[rows].tolist():
+                metrics[f"rewards/chosen/{name}"].append(of_chosen)
+                metrics[f"rewards/rejected/{name}"].append(of_rejected)
+                metrics[f"rewards/margins/{name}"].append(of_chosen - of_rejected)
+                metrics[f"rewards/accuracies/{name}"].append(float(of_chosen > of_rejected))
 
 
 class _AtStart(TrainerCallback):
@@ -187,12 +177,15 @@ class _AtStart(TrainerCallback):
 
 
 class _Recorder:
-    """Calls the model and keeps the log-probabilities it returned, shape (2 x rows, length - 1)."""
+    """Calls the model and keeps the log-probabilities it returned, shape (2 x rows, length - 1).
+
+    positions: how many a packed layout had; None of padded rows.
+    """
 
     def __init__(self, model: Any):
         self.model = model
 
     def __call__(self, **kwargs: Any) -> Any:
         outputs = self.model(**kwargs)
-        self.log_probs = outputs.log_probs
+        self.log_probs, self.positions = outputs.log_probs, getattr(outputs, "positions", None)
         return outputs

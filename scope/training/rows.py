@@ -106,6 +106,7 @@ def _row(own: Quartet, other: Quartet, tokens: TokenisedQuartet, condition: Cond
         "item_id": own.item_id,
         "pair_id": other.item_id,
         "condition": str(condition),
+        "chosen_source": other.chosen_source,
         "prompt_ids": tokens.prompts[condition],
         "chosen_ids": tokens.chosen,
         "rejected_ids": tokens.rejected,

@@ -37,7 +37,8 @@ def arguments(recipe: Recipe, batch: Batch, folder: Path) -> dict[str, Any]:
         "logging_first_step": True,
         "logging_nan_inf_filter": False,
         "save_strategy": "no",
-        "report_to": settings.report_to or "none",
+        "report_to": "none",  # `callbacks` has the trackers
+        "project": "scope",
         "run_name": f"{recipe.name}/{recipe.arm_name}",
         "remove_unused_columns": False,
         "dataloader_num_workers": 0,
@@ -68,12 +69,14 @@ def base_model(recipe: Recipe, resolved: ResolvedModel) -> Any:
 
 
 def callbacks(recipe: Recipe, folder: Path) -> list[Any]:
-    """Checkpoints, the kept log."""
+    """Checkpoints, the kept log, trackers."""
+    from scope.training import trackers
     from scope.training.callbacks import Checkpoints, Log
 
     return [
         Checkpoints(folder, recipe.trainer.checkpoint_steps, recipe.trainer.save_steps),
         Log(folder / "log.jsonl"),
+        *trackers.callbacks(recipe, folder),
     ]
 
 

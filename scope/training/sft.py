@@ -46,8 +46,10 @@ class LikelihoodTrainer(OnPlannedRows, SFTTrainer):
         return SequentialSampler(rows)
 
     def compute_loss(self, model: Any, inputs: Any, *arguments: Any, **options: Any) -> Any:
-        rows = inputs.pop("row")
-        return self.checked(super().compute_loss(model, inputs, *arguments, **options), rows)
+        rows, mask = inputs.pop("row"), inputs["attention_mask"]
+        loss = super().compute_loss(model, inputs, *arguments, **options)
+        self.check(loss, rows, mask)
+        return loss
 
 
 def make_trainer(recipe: Recipe, resolved: ResolvedModel, tokenizer: Any, rows: Any, batch: Batch, folder: Path) -> Any:
