@@ -165,8 +165,11 @@ def read(reply: str, answer: str) -> Verdict | str:
         objects = list(_objects(visible))
     except ValueError as error:
         return str(error)
-    if len(objects) != 1:
-        return f"holds {len(objects)} JSON objects, not one" if objects else "holds no JSON object"
+    if not objects:
+        cut = "{" in visible
+        return "holds no complete JSON object; keep quote and reason short" if cut else "holds no JSON object"
+    if len(objects) > 1:
+        return f"holds {len(objects)} JSON objects, not one"
     found = objects[0]
     for key, kind, what in (
         ("correct", bool, "true or false"),
