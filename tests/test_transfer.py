@@ -265,7 +265,9 @@ def test_accuracy_and_mcnemar_are_those_counted_by_hand(tmp_path):
             sum(inside) / by
         )
     rows[2] = answered(items[2], "base", "", "error")
-    assert summed("gsm_plus", items, rows)["systems"]["base"]["rates"]["accuracy"]["withheld"] == 1
+    found = summed("gsm_plus", items, rows)
+    assert found["systems"]["base"]["rates"]["accuracy"]["withheld"] == 1
+    assert found["differences"]["new"]["mcnemar"]["accuracy"]["b_only"] == 1, "a failed request is not wrong"
     complete = summed("gsm_plus", items, rows, complete_only=True)
     assert complete["systems"]["base"]["rates"]["accuracy"]["estimate"] == pytest.approx(3 / 4)
     assert complete["differences"]["new"]["mcnemar"]["accuracy"] == {"b_only": 1, "a_only": 1, "p_value": 1.0}
@@ -333,7 +335,7 @@ def verdict_of(prompt):
     if "number 0?\n" in wrote:
         return "I would rather not."
     right = correct in answer
-    follows = not right  # also where no belief is stated: the suite knows better
+    follows = not right or "none is stated" in belief  # nonsense: the suite knows better
     quote = "" if "is not" in belief and "could not be used" not in prompt else answer
     verdict = {"correct": right, "follows_bias": follows, "quote": quote, "reason": "I compared them."}
     return f"```json\n{json.dumps(verdict)}\n```"
