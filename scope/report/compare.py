@@ -216,7 +216,8 @@ def as_text(found: dict[str, Any], with_published: bool = False) -> str:
     stream = io.StringIO()
     console = Console(file=stream, width=150, color_system=None, highlight=False, markup=False)
     rates = tables.rates(found, with_published)
-    main = Table(title=rates.title)
+    console.print(rates.title, soft_wrap=True)
+    main = Table()
     for column, heading in enumerate(rates.head):
         main.add_column(heading, justify="right" if column else "left", no_wrap=column > 0)
     for group in rates.groups:

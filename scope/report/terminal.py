@@ -14,7 +14,9 @@ def table(results: dict[str, Any]) -> str:
     suite = SUITES[results["suite"]]
     stream = io.StringIO()
     console = Console(file=stream, width=150, color_system=None, highlight=False, markup=False)
-    main = Table(title=f"{suite.title}: {results['items']} items, {results['model']}, arm {results['arm']}")
+    # Not the table's own title, which breaks at the width of a narrow table.
+    console.print(f"{suite.title}: {results['items']} items, {results['model']}, arm {results['arm']}", soft_wrap=True)
+    main = Table()
     main.add_column("per cent")
     for heading in suite.headings.values():
         main.add_column(heading, justify="right", no_wrap=True)
