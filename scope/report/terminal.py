@@ -22,7 +22,8 @@ def table(results: dict[str, Any]) -> str:
         main.add_column(heading, justify="right", no_wrap=True)
     for name, system in results["systems"].items():
         cells = system["cells"]
-        main.add_row(name, *(rate(system["rates"][m], cells.get(m)) for m in suite.headings))
+        of_one = {m: cells[suite.needs(m)[0]] for m in suite.headings if len(suite.needs(m)) == 1}
+        main.add_row(name, *(rate(system["rates"][m], of_one.get(m)) for m in suite.headings))
     for name, paired in results["differences"].items():
         main.add_section()
         main.add_row(f"{name} - {results['against']}", *(difference(paired["rates"][m]) for m in suite.headings))
