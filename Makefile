@@ -1,5 +1,6 @@
 # make demo    mine, train, merge and evaluate a real 0.5B model
 # make test    the tests (SmolLM2 and tiny random models; no large download)
+# make test-slow  tests that take minutes: 400 requests to SmolLM2 behind a bad server, and their like
 # make test-vllm  real vLLM on the CPU, in an environment of its own (3.5 GB)
 # make lint    ruff and mypy
 
@@ -10,7 +11,7 @@ RECIPE ?= quickstart
 
 VLLM_VENV ?= .venv-vllm
 
-.PHONY: demo test test-vllm lint clean
+.PHONY: demo test test-slow test-vllm lint clean
 
 # Where the demo's model cannot be had any more, the smallest one takes its place, and the demo says so.
 demo: $(VENV)/installed
@@ -24,7 +25,10 @@ demo: $(VENV)/installed
 
 # Two workers of one thread each, a file's tests in one place.
 test: $(VENV)/installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --durations 15
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --durations 15 -m 'not slow'
+
+test-slow: $(VENV)/installed
+	$(BIN)/python -m pytest -m slow --timeout 1800
 
 # Two threads, in the background: vLLM would take every core.
 test-vllm: $(VLLM_VENV)/installed

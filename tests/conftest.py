@@ -8,6 +8,7 @@ behaves as the miner needs, not a stand-in for one.
 import inspect
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -263,10 +264,21 @@ def run_entry():
 
 @pytest.fixture(scope="session")
 def finished_run(tmp_path_factory, tiny_args, run_entry):
-    """One uninterrupted run of all stages: (output folder, {entry: process})."""
+    """One uninterrupted run of all stages: (output folder, {entry: process}).
+
+    Under pytest-xdist the first worker that needs it runs it, and every worker has a copy of its own.
+    """
+    from filelock import FileLock
+
+    base = tmp_path_factory.getbasetemp()
+    place = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "finished"
+    with FileLock(f"{place}.lock"):
+        if not (place / "done.pickle").exists():
+            done = {
+                entry: run_entry(entry, "recipe=smollm2_135m", *tiny_args, f"output_dir={place / 'run'}")
+                for entry in ("mine.py", "train.py", "evaluate.py")
+            }
+            (place / "done.pickle").write_bytes(pickle.dumps(done))
     out = tmp_path_factory.mktemp("finished") / "run"
-    done = {
-        entry: run_entry(entry, "recipe=smollm2_135m", *tiny_args, f"output_dir={out}")
-        for entry in ("mine.py", "train.py", "evaluate.py")
-    }
-    return out, done
+    shutil.copytree(place / "run", out)
+    return out, pickle.loads((place / "done.pickle").read_bytes())

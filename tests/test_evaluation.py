@@ -18,6 +18,7 @@ from scope.evaluation.stage import selected
 from scope.evaluation.suites import SUITES
 from scope.items import write_rows
 from scope.pool import build_authored
+from scope.prompts import defended
 from scope.recipe import load
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -60,17 +61,15 @@ def through(url, out, items, *overrides):
     return evaluate(load("smollm2_135m", settings))
 
 
-def test_400_requests_to_smollm2_through_a_bad_server_end_in_the_table_of_a_good_one(smollm2, fifty, tmp_path):
+@pytest.mark.parametrize("which", ["tiny_model", pytest.param("smollm2", marks=pytest.mark.slow)])
+def test_400_requests_through_a_bad_server_end_in_the_table_of_a_good_one(which, request, fifty, tmp_path):
     """No weights of the model are here: a server's model needs none."""
-    engine = local_engine(smollm2.path)
-    items = build_authored(50, 0, "eval", "easy")
+    model = request.getfixturevalue(which)
+    engine = local_engine(model.path if which == "smollm2" else model)
     suite = SUITES["mist"]
-    from scope.prompts import defended
-
-    plain = [suite.prompt(item, cell) for item in items for cell in suite.cells]
+    plain = [suite.prompt(item, cell) for item in build_authored(50, 0, "eval", "easy") for cell in suite.cells]
     with Server(engine) as good, Server(engine, rate=0.5) as bad:
-        memo = good.prime([*plain, *map(defended, plain)], 8)
-        bad.prime([], 8, memo)
+        bad.prime([], 8, good.prime([*plain, *map(defended, plain)], 8))
         through(good.url, tmp_path / "good", fifty)
         through(bad.url, tmp_path / "bad", fifty)
         assert bad.met.total() > 100 and len(bad.met) == 7, f"every fault was met: {dict(bad.met)}"

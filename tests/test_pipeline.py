@@ -96,10 +96,8 @@ def test_second_time_there_is_nothing_to_do(finished_run, tiny_args, run_entry):
     out, _ = finished_run
     before = {p: (out / p).stat().st_mtime_ns for products in PRODUCTS.values() for p in products}
     for entry in PRODUCTS:
-        began = time.monotonic()
         done = run_entry(entry, "recipe=smollm2_135m", *tiny_args, f"output_dir={out}")
         assert "nothing to do" in done.stdout
-        assert time.monotonic() - began < 20
     assert before == {p: (out / p).stat().st_mtime_ns for p in before}
 
 

@@ -154,6 +154,7 @@ def write(recipe: Recipe, work: Planned, systems: Sequence[System]) -> None:
     folder, suite = work.folder, work.suite
     outcomes, times = table.split(work.rows)
     folder.mkdir(parents=True, exist_ok=True)
+    artifacts.sweep(folder)
     (folder / "manifest.json").unlink(missing_ok=True)
     artifacts.write_jsonl(folder / "items.jsonl", map(suite.row_of, work.items))
     artifacts.write_parquet(folder / "outcomes.parquet", outcomes)
