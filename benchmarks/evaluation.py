@@ -86,7 +86,8 @@ def rescore() -> None:
             for cell in suite.cells
         ]
         with contextlib.redirect_stdout(io.StringIO()):
-            write(recipe, Planned(suite, folder_of(recipe, "mist"), items, {}, {}, rows), [])
+            key = {"evaluation": recipe.part("evaluation")["evaluation"], "seed": recipe.seed}
+            write(recipe, Planned(suite, folder_of(recipe, "mist"), items, key, {}, rows))
             inside = timed(again, recipe)
         command = [sys.executable, "evaluate.py", "recipe=smollm2_135m", *settings, "rescore=true"]
         alone = timed(lambda: subprocess.run(command, cwd=ROOT, check=True, capture_output=True))

@@ -183,7 +183,7 @@ def test_rescoring_reads_the_kept_answers_and_restores_every_label(copy, tiny_ar
     artifacts.write_json(folder(copy) / "manifest.json", manifest)
     for part in ("store", "mine", "scope/train", "scope/merged"):
         shutil.rmtree(copy / part)
-    again(tiny_args, copy, "rescore=true")
+    again(tiny_args, copy, "rescore=true", "evaluation.level=0.5", "seed=3")
     assert {name: (folder(copy) / name).read_bytes() for name in PRODUCTS} == before
 
 

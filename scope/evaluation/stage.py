@@ -61,7 +61,7 @@ def evaluate(recipe: Recipe) -> Path:
             run(recipe, systems, waiting)
         if waiting and shards.is_main():
             for work in waiting:
-                write(recipe, work, systems)
+                write(recipe, work)
     if waiting and shards.is_main() and any(system.is_trained for system in systems):
         from scope.publish import write_cards
 
@@ -145,7 +145,7 @@ def ask(recipe: Recipe, suite: Suite, system: System, engine: Any, items: Sequen
         yield table.row(system.name, item.id, cell, completion, suite.outcome(item, cell, completion))
 
 
-def write(recipe: Recipe, work: Planned, systems: Sequence[System]) -> None:
+def write(recipe: Recipe, work: Planned) -> None:
     """The suite's folder, whole: what it held for other settings is replaced, the answers stay in the store."""
     found = summary(recipe, work)
     from scope.report.terminal import table as as_text
@@ -185,10 +185,22 @@ def summary(recipe: Recipe, work: Planned) -> dict[str, Any]:
 
 
 def rescore(recipe: Recipe) -> Path:
-    """Label the stored answers of finished evaluations anew, with today's scorers; nothing is generated or judged."""
+    """Label the stored answers of finished evaluations anew, with today's scorers; nothing is generated or judged.
+
+    Items, level, resamples and seed stay those of the evaluation, whatever the recipe says.
+    """
+    with artifacts.stage_lock(recipe.folder(FOLDER)):
+        _rescore(recipe)
+    return recipe.folder(FOLDER)
+
+
+def _rescore(recipe: Recipe) -> None:
     for name in recipe.evaluation.suites:
         suite, folder = SUITES[name], folder_of(recipe, name)
         manifest = artifacts.require(folder, FOLDER, recipe.command("evaluate.py").replace(" rescore=true", ""))
+        recipe.seed = manifest["key"]["seed"]
+        for setting in ("level", "replicates", "complete_only"):
+            setattr(recipe.evaluation, setting, manifest["key"]["evaluation"][setting])
         items = {row["id"]: suite.item_of(row) for row in table.read_jsonl(folder / "items.jsonl")}
         rows = table.read(folder)
         changed = 0
@@ -198,6 +210,5 @@ def rescore(recipe: Recipe) -> Path:
             row |= new
         work = Planned(suite, folder, list(items.values()), manifest["key"], {}, rows)
         work.facts = table.read_json(folder / "results.json")["facts"]
-        write(recipe, work, [])
+        write(recipe, work)
         print(f"evaluate: {changed} of {len(rows)} labels changed")
-    return recipe.folder(FOLDER)
