@@ -161,8 +161,7 @@ def untrained_run(tmp_path_factory, smollm2, tiny_pool):
 
     Add output_dir: a copy of the run folder that the last override names, whose quartets are mined.
     """
-    import torch
-    from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+    from server import small_model
 
     from scope.conditions import Condition
     from scope.items import Quartet, write_rows
@@ -171,23 +170,7 @@ def untrained_run(tmp_path_factory, smollm2, tiny_pool):
     from scope.recipe import load
 
     folder = tmp_path_factory.mktemp("untrained")
-    torch.manual_seed(0)
-    tokenizer = AutoTokenizer.from_pretrained(smollm2.path)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        max_position_embeddings=512,
-        tie_word_embeddings=True,
-        initializer_range=0.1,
-        bos_token_id=1,
-        eos_token_id=2,
-        pad_token_id=2,
-    )
-    LlamaForCausalLM(config).save_pretrained(folder / "model")
-    tokenizer.save_pretrained(folder / "model")
+    small_model(folder / "model", smollm2, num_attention_heads=2, initializer_range=0.1)
     quartets = [
         Quartet(
             item_id=item.id,

@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from test_results import item
 
 from scope import artifacts
 from scope.artifacts import StageError
 from scope.conditions import Condition
-from scope.items import Item, write_rows
+from scope.items import write_rows
 from scope.recipe import Recipe
 from scope.report import markup, tables
 from scope.report.compare import as_text, compare, compare_all
@@ -25,15 +26,6 @@ BASE = {"clean": "rrrw", "misleading": "wwrw", "correct": "rrrr", "irrelevant": 
 A = {"clean": "rrrw", "misleading": "rwrw", "correct": "rrru", "irrelevant": "rrww"}
 #: Repairs both, at the price of item 0 when clean.
 B = {"clean": "wrrw", "misleading": "rrrw", "correct": "rrrr", "irrelevant": "rrww"}
-
-
-def item(n, question="q"):
-    texts = {"context_misleading": "6", "context_correct": "5", "context_irrelevant": "-"}
-    facts = {"source": "s", "provenance": "authored", "topic": "t", "answer_type": "numeric", "channel": "forum"}
-    return Item(
-        id=f"i{n}", question=f"{question}{n}", options=(), gold="5", wrong="6", wrong_class="off_by_one",
-        **facts, **texts,
-    )  # fmt: skip
 
 
 def outcomes(system, marks, items=4):

@@ -50,10 +50,17 @@ def test_entry_points_are_thin(entry):
     assert len((ROOT / entry).read_text().splitlines()) < 60
 
 
-def test_recipe_pool_and_evaluation_rooms_load_without_torch():
-    code = (
-        "import sys, scope.recipe, scope.items, scope.pool, scope.mining, scope.evaluation, scope.training;"
-        "heavy = {'torch', 'transformers', 'datasets', 'wandb'} & set(sys.modules); sys.exit(' '.join(heavy) or 0)"
-    )
+@pytest.mark.parametrize(
+    ("rooms", "heavy"),
+    [
+        (
+            "scope.recipe, scope.items, scope.pool, scope.mining, scope.evaluation, scope.training",
+            {"torch", "transformers", "datasets", "wandb"},
+        ),
+        ("scope.report.__main__, scope.report.folder", {"torch", "transformers", "matplotlib"}),
+    ],
+)
+def test_rooms_load_without_what_is_slow(rooms, heavy):
+    code = f"import sys, {rooms}; sys.exit(' '.join({heavy} & set(sys.modules)) or 0)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, f"imported at the top: {done.stderr}"

@@ -4,19 +4,19 @@ import csv
 import html.parser
 import json
 import re
-import subprocess
-import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from conftest import ROOT, SHARED
+import test_results
+from conftest import SHARED
 from markdown_it import MarkdownIt
 
 from scope.artifacts import StageError
 from scope.evaluation.results import Settings, results
 from scope.evaluation.suites import SUITES
-from scope.items import CHANNELS, PROVENANCES, Item
+from scope.items import CHANNELS, PROVENANCES
 from scope.report import folder, markup, published, tables
 from scope.report.compare import as_text
 from scope.report.lines import best, control_mean, drop, mean, measured, per_cent
@@ -28,22 +28,9 @@ REFERENCE = SHARED / "reference" / "scope_mist"
 
 
 def item(n):
-    return Item(
-        id=f"i{n}",
-        source="s",
-        provenance=PROVENANCES[n % 2],
-        topic=("<b>", "a|b_%")[n % 2],
-        answer_type="numeric",
-        question=f"q{n}",
-        options=(),
-        gold="5",
-        wrong="6",
-        wrong_class="off_by_one",
-        channel=CHANNELS[n % 3],
-        context_misleading="6",
-        context_correct="5",
-        context_irrelevant="-",
-    )
+    """Items of two provenances, two topics with markup in them, and three channels."""
+    topic = ("<b>", "a|b_%")[n % 2]
+    return replace(test_results.item(n), provenance=PROVENANCES[n % 2], topic=topic, channel=CHANNELS[n % 3])
 
 
 def compared(found, steps=None):
@@ -355,12 +342,3 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path, foreign):
     with pytest.raises(StageError, match=f"holds {foreign.split('/')[-1]}, which is no report's"):
         folder.write(tmp_path, {"mist": mist(["base"])}, [], False)
     assert (tmp_path / foreign).read_text() == "mine" and not (tmp_path / "index.html").exists()
-
-
-def test_the_report_room_loads_without_torch_or_matplotlib():
-    code = (
-        "import sys, scope.report.__main__, scope.report.folder;"
-        "sys.exit(' '.join({'torch', 'transformers', 'matplotlib'} & set(sys.modules)) or 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, f"imported at the top: {done.stderr}"

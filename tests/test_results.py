@@ -12,14 +12,14 @@ from scope.report.terminal import table
 CELLS = ("clean", "misleading", "correct", "irrelevant")
 
 
-def item(n):
+def item(n, question="q"):
     return Item(
         id=f"i{n}",
         source="s",
         provenance="authored",
         topic="t",
         answer_type="numeric",
-        question=f"q{n}",
+        question=f"{question}{n}",
         options=(),
         gold="5",
         wrong="6",

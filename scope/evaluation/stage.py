@@ -13,7 +13,7 @@ from scope.evaluation import outcomes as table
 from scope.evaluation.results import Settings, results
 from scope.evaluation.suites import SUITES
 from scope.evaluation.suites.base import Row, Suite
-from scope.evaluation.systems import System, open_systems
+from scope.evaluation.systems import System, is_trained, open_systems
 from scope.recipe import Recipe, nearest
 
 FOLDER = "evaluate"
@@ -62,7 +62,7 @@ def evaluate(recipe: Recipe) -> Path:
         if waiting and shards.is_main():
             for work in waiting:
                 write(recipe, work)
-    if waiting and shards.is_main() and any(system.is_trained for system in systems):
+    if waiting and shards.is_main() and any(is_trained(system.name) for system in systems):
         from scope.publish import write_cards
 
         write_cards(recipe)
@@ -72,7 +72,7 @@ def evaluate(recipe: Recipe) -> Path:
 def plan(recipe: Recipe, suite: Suite, systems: Sequence[System]) -> Planned:
     """The suite's items for this run and everything its results depend on."""
     loaded = suite.load(recipe)
-    if any(system.is_trained for system in systems):
+    if any(is_trained(system.name) for system in systems):
         suite.check_held_out(recipe, loaded.items)
     items = selected(suite, loaded.items, recipe.evaluation.slice)
     items = items[: recipe.evaluation.limit or None]

@@ -16,6 +16,11 @@ UNTRAINED = ("base", "prompt_defense")
 WEIGHTS = "adapter/adapter_model.safetensors"
 
 
+def is_trained(name: str) -> bool:
+    """Whether a system of this name is what the recipe's own training made."""
+    return name in ("adapter", "merged") or name.startswith("checkpoint-")
+
+
 @dataclass(frozen=True, slots=True)
 class Adapter:
     """A trained adapter as an engine loads it."""
@@ -31,11 +36,6 @@ class System:
     name: str
     model: ResolvedModel | None
     adapter: Adapter | None = None
-
-    @property
-    def is_trained(self) -> bool:
-        """Whether it is this recipe's own training that made it."""
-        return self.name in ("adapter", "merged") or self.name.startswith("checkpoint-")
 
     def identity(self, recipe: Recipe) -> list[Any]:
         """What tells it from another of the same name: hashes of its weights, or how a server knows it."""

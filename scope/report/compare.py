@@ -19,7 +19,7 @@ from scope.evaluation import outcomes as table
 from scope.evaluation.results import REFERENCE, Settings, results
 from scope.evaluation.stage import FOLDER as EVALUATE
 from scope.evaluation.suites import SUITES
-from scope.evaluation.systems import UNTRAINED
+from scope.evaluation.systems import UNTRAINED, is_trained
 from scope.recipe import nearest
 from scope.report import tables
 
@@ -176,18 +176,14 @@ def _name(arm: Evaluated, system: str, found: Sequence[Evaluated]) -> str:
         if sum(other.folder.resolve().parts[-2:] == arm.folder.resolve().parts[-2:] for other in found) > 1:
             name = str(arm.folder)
     systems = _systems(arm)
-    if not _is_trained(system):
+    if not is_trained(system):
         first = next(_systems(other)[system] for other in found if system in _systems(other))
         return system if system in UNTRAINED or systems[system] == first else f"{system} ({name})"
-    return name if sum(map(_is_trained, systems)) == 1 else f"{name} ({system})"
+    return name if sum(map(is_trained, systems)) == 1 else f"{name} ({system})"
 
 
 def _systems(arm: Evaluated) -> dict[str, Any]:
     return arm.manifest["key"]["systems"]
-
-
-def _is_trained(system: str) -> bool:
-    return system in ("adapter", "merged") or system.startswith("checkpoint-")
 
 
 def _steps(arm: Evaluated, system: str) -> int | None:
@@ -195,7 +191,7 @@ def _steps(arm: Evaluated, system: str) -> int | None:
         return 0
     if step := re.fullmatch(r"checkpoint-(\d+)", system):
         return int(step[1])
-    return arm.manifest["recipe"]["trainer"]["max_steps"] if _is_trained(system) else None
+    return arm.manifest["recipe"]["trainer"]["max_steps"] if is_trained(system) else None
 
 
 def _facts(arm: Evaluated) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from scope.evaluation.suites import SUITES
 from scope.report import published
 from scope.report.lines import PUBLISHED, Line, best, measured
 from scope.report.markup import Cell, Group, Table
-from scope.report.terminal import difference, interval, notes, rate
+from scope.report.terminal import better, difference, interval, notes, rate
 
 #: Suites that stand together in one table (Table 2); every other suite has one of its own.
 TRANSFER = ("gsm_ic", "gsm_plus", "sycophancy")
@@ -127,7 +127,6 @@ def legend(found: dict[str, Any], paired: bool = True) -> list[str]:
     """What the numbers are, and every note, a line each. paired: whether differences are among them."""
     suite = SUITES[found["suite"]]
     tested = any("mcnemar" in other for other in found["differences"].values())
-    lower = [suite.headings[metric] for metric in suite.headings if metric in suite.lower_is_better]
     first = f"Per cent ± bootstrap sd; {found['replicates']} item resamples shared by all systems."
     if paired:
         first = (
@@ -136,7 +135,7 @@ def legend(found: dict[str, Any], paired: bool = True) -> list[str]:
             + " McNemar p: exact, of one cell, not corrected for the number of comparisons."
             * tested
         )
-    return [first + (f" Less is better: {', '.join(lower)}." if lower else ""), *notes(found), *found["notes"]]
+    return [first + better(suite), *notes(found), *found["notes"]]
 
 
 def paired_rows(found: dict[str, Any]) -> list[list[list[str]]]:

@@ -31,7 +31,7 @@ def table(results: dict[str, Any]) -> str:
     console.print(main)
     console.print(
         f"(t n): share of answers cut by the token cap. [low, high]: {100 * results['level']:g} % interval of the "
-        f"paired difference, {results['replicates']} item resamples shared by all systems." + _better(suite)
+        f"paired difference, {results['replicates']} item resamples shared by all systems." + better(suite)
     )
     console.print(_labels(results))
     for name, paired in results["differences"].items():
@@ -60,7 +60,8 @@ def repairs(paired: dict[str, Any]) -> dict[str, int] | None:
     return None if any(rate.get("withheld") for rate in needed) else paired.get("repairs")
 
 
-def _better(suite: Any) -> str:
+def better(suite: Any) -> str:
+    """The sentence that names the metrics of which less is better; empty if there are none."""
     lower = [heading for metric, heading in suite.headings.items() if metric in suite.lower_is_better]
     return f" Less is better: {', '.join(lower)}." if lower else ""
 

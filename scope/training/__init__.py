@@ -2,14 +2,15 @@
 
 import dataclasses
 import json
-import os
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from scope import artifacts, merge, mining
 from scope.engines import release_memory
+from scope.engines.shards import is_main
 from scope.items import Item, Quartet, load_quartets
 from scope.models import ResolvedModel, load_tokenizer, resolve_model
 from scope.pairs import construction
@@ -52,10 +53,6 @@ def key(recipe: Recipe, quartets: str, weights: str, batch: Batch) -> dict[str, 
     }
 
 
-def is_main() -> bool:
-    return int(os.environ.get("RANK", "0")) == 0
-
-
 def train(recipe: Recipe) -> Path:
     """Run the training stage and merge; returns the merged model's folder.
 
@@ -89,7 +86,7 @@ def train(recipe: Recipe) -> Path:
     )
     folder = recipe.folder(FOLDER)
     wanted = key(recipe, mined["outputs"]["quartets.jsonl"], resolved.weights_sha256, batch)
-    lock = artifacts.stage_lock(folder) if is_main() else _no_lock()
+    lock = artifacts.stage_lock(folder) if is_main() else nullcontext()
     with lock:
         if artifacts.is_finished(folder, wanted):
             if is_main():
@@ -106,14 +103,6 @@ def train(recipe: Recipe) -> Path:
             if recipe.push_to:
                 print(f"train: published at {publish.push(recipe)}")
     return recipe.folder(merge.FOLDER)
-
-
-class _no_lock:
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *_: Any) -> None:
-        pass
 
 
 def make_trainer(
@@ -166,7 +155,7 @@ def _run(
     if resumed is not None and is_main():
         print(f"train: going on from step {resumed} of {batch.max_steps}")
     result = trainer.train(resume_from_checkpoint=str(done[resumed]) if resumed is not None else None)
-    with artifacts.replacing_folder(folder / "adapter") if is_main() else _no_lock() as target:
+    with artifacts.replacing_folder(folder / "adapter") if is_main() else nullcontext() as target:
         trainer.save_model(str(target or folder / "adapter"))
     if not is_main():
         return

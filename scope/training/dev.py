@@ -14,11 +14,14 @@ from transformers import Trainer, TrainerCallback
 
 from scope import artifacts
 from scope.artifacts import StageError
-from scope.engines import Sampling, Store, complete, shards
+from scope.engines import Store, shards
 from scope.engines.transformers import TransformersEngine
 from scope.evaluation import outcomes as table
+from scope.evaluation.stage import ask
 from scope.evaluation.suites import SUITES
+from scope.evaluation.systems import System
 from scope.items import Item, Quartet, load_items, normalised_question
+from scope.mining.imported import shared
 from scope.models import ResolvedModel
 from scope.pool import build_authored
 from scope.pool import stage as pool
@@ -41,11 +44,10 @@ def dev_items(recipe: Recipe, quartets: Sequence[Quartet]) -> list[Item]:
     if not items:
         raise StageError(f"dev.items={dev.items} holds no items; name another file, or set dev.steps=[]")
     held, _ = pool.evaluation(recipe)
-    ids = {item.id for item in held} | {quartet.item_id for quartet in quartets}
-    texts = {normalised_question(item) for item in held}
-    asked = {q.prompt_clean for q in quartets}
+    evaluated = {item.id for item in held} | {normalised_question(item) for item in held}
+    trained = shared(quartets, items)
     for item in items:
-        if item.id in ids or normalised_question(item) in texts or SUITE.prompt(item, "clean") in asked:
+        if {item.id, normalised_question(item)} & evaluated or (trained and shared(quartets, [item])):
             raise StageError(
                 f"dev.items={dev.items}: item {item.id} is also trained on or evaluated on; take it out, or name items "
                 "of their own"
@@ -59,14 +61,20 @@ class Live(TransformersEngine):
     def __init__(self, model: Any, resolved: ResolvedModel, recipe: Recipe):
         super().__init__(resolved, recipe.model, recipe.engine)
         self._model = model
+        self._adapter = _hashed(model)
 
     def identity(self) -> dict[str, Any]:
-        from peft import get_peft_model_state_dict
+        return {**super().identity(), "kind": "training", "adapter": self._adapter}
 
-        digest = hashlib.sha256()
-        for name, tensor in sorted(get_peft_model_state_dict(self._model).items()):
-            digest.update(name.encode() + tensor.detach().float().cpu().numpy().tobytes())
-        return {**super().identity(), "kind": "training", "adapter": digest.hexdigest()}
+
+def _hashed(model: Any) -> str:
+    """SHA-256 of the adapter's tensors as they are now."""
+    from peft import get_peft_model_state_dict
+
+    digest = hashlib.sha256()
+    for name, tensor in sorted(get_peft_model_state_dict(model).items()):
+        digest.update(name.encode() + tensor.detach().float().cpu().numpy().tobytes())
+    return digest.hexdigest()
 
 
 class Watch(TrainerCallback):
@@ -104,17 +112,10 @@ class Watch(TrainerCallback):
         wait_for_all()
 
     def _rows(self, engine: Live) -> list[dict[str, Any]]:
-        requests = [(item, cell) for item in self.items for cell in SUITE.cells]
-        prompts = [SUITE.prompt(item, cell) for item, cell in requests]
-        names = [f"dev item {item.id}, cell {cell}" for item, cell in requests]
         store = Store(self.recipe.folder("store") / "completions.sqlite")
-        sampling = Sampling(self.recipe.evaluation.max_new_tokens)
-        answers = complete(engine, prompts, sampling, store, "train: dev", names=names)
+        rows = list(ask(self.recipe, SUITE, System("training", self.resolved), engine, self.items, store))
         store.close()
-        return [
-            table.row("training", item.id, cell, answer, SUITE.outcome(item, cell, answer))
-            for (item, cell), answer in zip(requests, answers, strict=True)
-        ]
+        return rows
 
 
 def watch(trainer: Any, recipe: Recipe, resolved: ResolvedModel, quartets: Sequence[Quartet], folder: Path) -> None:
