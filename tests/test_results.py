@@ -101,6 +101,15 @@ def test_a_failed_request_withholds_what_needs_it_and_nothing_else():
     assert "withheld" in table(found) and "1 items have a failed request" in table(found)
 
 
+def test_paired_counts_are_of_the_items_that_both_systems_answered():
+    rows = case()
+    rows[4 + 0]["label"] = "failed"  # base, misleading, item 0: without it the only repair is gone, and not a cost
+    difference = summed(rows)["differences"]["merged"]
+    assert difference["repairs"] == {"repairs": 0, "base_failures": 1, "gains": 0, "costs": 0, "net": 0}
+    assert difference["mcnemar"]["misleading"] == {"b_only": 0, "a_only": 0, "p_value": 1.0}
+    assert summed(case())["differences"]["merged"]["mcnemar"]["misleading"]["b_only"] == 1
+
+
 def test_on_request_items_with_a_failed_request_are_left_out_of_all_systems():
     rows = case()
     rows[0]["label"] = "failed"

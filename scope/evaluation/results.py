@@ -109,11 +109,18 @@ def results(suite: Suite, items: Sequence[Any], outcomes: Sequence[Row], setting
         "against": reference,
         "systems": {name: {"rates": shown(name), "cells": _cells(suite, rows[name])} for name in names},
         "differences": {
-            name: {"rates": shown(name, minus=reference), **suite.against(rows[reference], rows[name])}
+            name: {"rates": shown(name, minus=reference), **suite.against(*_answered(rows[reference], rows[name]))}
             for name in against
         },
         "slices": by_slice,
     }
+
+
+def _answered(*systems: Mapping[str, Sequence[Row]]) -> list[dict[str, list[Row]]]:
+    """The systems' rows of the items that all of them answered in every cell."""
+    n = len(next(iter(systems[0].values())))
+    kept = [i for i in range(n) if all(row[i]["label"] != "failed" for rows in systems for row in rows.values())]
+    return [{cell: [of[i] for i in kept] for cell, of in rows.items()} for rows in systems]
 
 
 def restricted(rate: Rate, inside: Any) -> Rate:
