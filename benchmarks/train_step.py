@@ -3,12 +3,17 @@
     python benchmarks/train_step.py --run runs/quickstart                     # a run's mined quartets, its own base
     python benchmarks/train_step.py --run runs/quickstart --model HuggingFaceTB/SmolLM2-135M-Instruct
     python benchmarks/train_step.py --run runs/quickstart --response-tokens 20,100,300,600
+    python benchmarks/train_step.py --run runs/quickstart --recipe scope_qwen3_4b --shape qwen3-4b  # on a GPU
 
 Variants: `stock` (TRL's DPOTrainer as a user runs it: padded rows, live reference), `stock-precomputed` (its
-precompute_ref_log_probs), `plain` (ours, padded rows, kept reference), `trie` (ours, packed). Each is a process of its
-own, so that its peak memory is its own; rounds are interleaved, and the first step of a process is not counted. All
+precompute_ref_log_probs), `plain` (ours, padded rows, kept reference), `alone` (ours with a layout for each sequence:
+no padding and logits of completions only, but no shared prefix), `trie` (ours, packed). So stock to precomputed is
+what a kept reference is worth, plain to alone padding and head, alone to trie the shared prefixes. Each is a process of
+its own, so that its peak memory is its own; rounds are interleaved, and the first step of a process is not counted. All
 take the same rows in the same order, the same LoRA, the same dtype and the same pairs a micro-batch.
---response-tokens repeats the comparison with every response replaced by that many random tokens of its own.
+--response-tokens repeats the comparison with every response replaced by that many random tokens of its own. --shape
+takes random weights of a known model's shape instead of --model's own. `TFLOP/s` counts matrix products only: two for
+each weight and position forward, as many backward (the base is frozen) and again where activations are recomputed.
 """
 
 import argparse
@@ -25,15 +30,48 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-VARIANTS = ("stock", "stock-precomputed", "plain", "trie")
+VARIANTS = ("stock", "stock-precomputed", "plain", "alone", "trie")
+
+
+SHAPES = {
+    "qwen3-4b": {
+        **{"hidden_size": 2560, "intermediate_size": 9728, "num_hidden_layers": 36, "num_attention_heads": 32},
+        **{"num_key_value_heads": 8, "head_dim": 128, "tie_word_embeddings": True, "max_position_embeddings": 40960},
+    },
+    "tiny": {
+        **{"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4},
+        **{"num_key_value_heads": 2, "head_dim": 16, "tie_word_embeddings": True},
+    },
+}
+
+
+def shaped(name: str, tokenizer_of: str, folder: Path) -> str:
+    """A folder with random weights of a shape, in bf16, and another model's tokenizer."""
+    import torch
+    from transformers import Qwen3Config, Qwen3ForCausalLM
+
+    from scope.models import load_tokenizer, resolve_model
+
+    tokenizer = load_tokenizer(resolve_model(tokenizer_of))
+    config = Qwen3Config(vocab_size=151936, eos_token_id=tokenizer.eos_token_id, bos_token_id=None, **SHAPES[name])
+    torch.manual_seed(0)
+    with torch.device("cuda" if torch.cuda.is_available() else "cpu"):
+        model = Qwen3ForCausalLM._from_config(config, dtype=torch.bfloat16)
+    model.cpu().save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
 
 
 def recipe_of(given, out):
+    import torch
+
     from scope.recipe import load
 
     steps = [f"trainer.max_steps={given.steps}", f"trainer.global_batch={given.pairs}"]
-    kind = {"plain": "none", "trie": "trie"}.get(given.variant, "none")
+    kind = "trie" if given.variant in ("alone", "trie") else "none"
     settings = [f"model.base={given.model}", f"trainer.packing={kind}", f"trainer.device_batch={given.pairs}"]
+    if kind == "trie" and torch.cuda.is_available():
+        settings.append("model.attn_implementation=flex_attention")
     return load(given.recipe, [*settings, *steps, "trainer.reference=cached", f"output_dir={out}"])
 
 
@@ -94,25 +132,28 @@ def measure(given) -> dict:
             dataset = datasets.Dataset.from_list(rows)
             folder = Path(out) / "train"
             trainer = dpo.make_trainer(recipe, resolved, tokenizer, dataset, batch, folder, prepared.prompts())
+            if given.variant == "alone":
+                trainer.pack_tokens = 1
         clock = _Clock()
         trainer.add_callback(clock)
         trainer.train()
         losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
         both = [r["prompt_ids"] + r[name] for r in rows for name in ("chosen_ids", "rejected_ids")]
         steps = [both[i : i + 2 * given.pairs] for i in range(0, len(both), 2 * given.pairs)]
-        tokens = {
-            "stock": sum(2 * len(s) * max(map(len, s)) for s in steps),
-            "stock-precomputed": sum(len(s) * max(map(len, s)) for s in steps),
-            "plain": sum(len(s) * max(map(len, s)) for s in steps),
-            "trie": sum(len(trie.pack(s)) for s in steps),
-        }[given.variant]
+        padded = sum(len(s) * max(map(len, s)) for s in steps)
+        computed = {"alone": sum(map(len, both)), "trie": sum(map(trie.size, steps))}.get(given.variant, padded)
+        reference = padded if given.variant == "stock" else 0
+        network = trainer.model.get_base_model()
+        weights = sum(p.numel() for p in network.get_decoder().layers.parameters())
+        passes = 6 if recipe.trainer.gradient_checkpointing else 4
         cuda = torch.cuda.is_available()
         peak = torch.cuda.max_memory_allocated() if cuda else 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return {
             "variant": given.variant,
             "step_seconds": clock.seconds[1:],
             "before_training_seconds": clock.first - began,
-            "tokens_per_step": tokens / len(steps),
+            "tokens_per_step": (computed + reference) / len(steps),
+            "tera_per_step": weights * (passes * computed + 2 * reference) / len(steps) / 1e12,
             "peak_gb": peak / 1e9,
             "losses": losses,
         }
@@ -168,17 +209,15 @@ def compare(given) -> None:
     }
     length = f", responses of {given.response_tokens} tokens" if given.response_tokens else ""
     print(f"{given.model}, {given.pairs} pairs a step{length}, {given.rounds} rounds of {given.steps} steps")
-    print(
-        f"{'variant':18} {'pairs/s':>8} {'tokens/step':>12} {'peak GB':>8} {'before, s':>10} {'x stock':>8}  last loss"
-    )
+    headings = f"{'pairs/s':>8} {'tokens/step':>12} {'peak GB':>8} {'before, s':>10} {'TFLOP/s':>8} {'x stock':>8}"
+    print(f"{'variant':18} {headings}  last loss")
     for variant, runs in found.items():
         peak = max(run["peak_gb"] for run in runs)
         before = statistics.median(run["before_training_seconds"] for run in runs)
+        rate = runs[0]["tera_per_step"] * speed[variant] / given.pairs
         ratio = f"{speed[variant] / speed['stock']:8.2f}" if "stock" in speed else " " * 8
-        print(
-            f"{variant:18} {speed[variant]:8.3f} {runs[0]['tokens_per_step']:12.0f} {peak:8.2f} {before:10.1f} {ratio}"
-            f"  {runs[0]['losses'][-1]:.5f}"
-        )
+        figures = f"{speed[variant]:8.3f} {runs[0]['tokens_per_step']:12.0f} {peak:8.2f} {before:10.1f} {rate:8.3f}"
+        print(f"{variant:18} {figures} {ratio}  {runs[0]['losses'][-1]:.5f}")
 
 
 def _arguments(given) -> list[str]:
@@ -191,6 +230,7 @@ if __name__ == "__main__":
     parser.add_argument("--run", default="runs/quickstart", help="folder of a run whose quartets are mined")
     parser.add_argument("--recipe", default="quickstart", help="recipe with the LoRA and the precision")
     parser.add_argument("--model", default="Qwen/Qwen2.5-Coder-0.5B-Instruct")
+    parser.add_argument("--shape", choices=SHAPES)
     parser.add_argument("--pairs", type=int, default=8, help="pairs a step, one micro-batch")
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=2)
@@ -204,5 +244,8 @@ if __name__ == "__main__":
         print(json.dumps(measure(given)))
     else:
         given.variants = given.variants.split(",")
-        for length in given.response_tokens.split(","):
-            compare(argparse.Namespace(**{**vars(given), "response_tokens": int(length)}))
+        with tempfile.TemporaryDirectory() as folder:
+            if given.shape:
+                given.model = shaped(given.shape, given.model, Path(folder) / given.shape)
+            for length in given.response_tokens.split(","):
+                compare(argparse.Namespace(**{**vars(given), "response_tokens": int(length)}))

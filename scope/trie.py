@@ -19,7 +19,9 @@ log-probability is that of token t. A root's edge has parent -1 and no log-proba
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import collections
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -107,6 +109,49 @@ def pack(sequences: Sequence[Sequence[int]]) -> Packed:
         edges=Edges(parent=where[torch.tensor(parent)[order]], token=tokens, child=child),
         paths=tuple(where[torch.tensor(path, dtype=torch.long)] for path in visited),
     )
+
+
+def size(sequences: Iterable[Sequence[int]]) -> int:
+    """`len(pack(sequences))` without laying them out."""
+    return _positions(sorted(map(list, sequences)))
+
+
+def bins(sequences: Sequence[Sequence[int]], most: int, groups: Sequence[Any] | None = None) -> list[list[int]]:
+    """Indices of the sequences, in their order, cut into bins whose layouts have at most `most` positions each.
+
+    Each sequence is counted against the one before it alone: hand them in sorted, so that the count is exact and
+    the bins are few. groups: a label for each; neighbours of one label stay together where a bin can hold them.
+    A sequence longer than `most` has a bin of its own.
+    """
+    labels = range(len(sequences)) if groups is None else groups
+    runs = itertools.groupby(range(len(sequences)), lambda i: labels[i])
+    waiting = collections.deque(list(run) for _, run in runs)
+    found: list[list[int]] = []
+    free = 0
+    while waiting:
+        unit = waiting.popleft()
+        alone = _positions([sequences[i] for i in unit])
+        added = alone - (_shared(sequences[found[-1][-1]], sequences[unit[0]]) if found else 0)
+        if found and added <= free:
+            found[-1] += unit
+            free -= added
+        elif alone <= most or len(unit) == 1:
+            found.append(unit)
+            free = most - alone
+        else:
+            waiting.extendleft([i] for i in reversed(unit))
+    return found
+
+
+def _positions(sequences: Sequence[Sequence[int]]) -> int:
+    """Positions of sequences of which each is counted against the one before it."""
+    pairs = itertools.pairwise(sequences)
+    return sum(map(len, sequences)) - sum(_shared(a, b) for a, b in pairs)
+
+
+def _shared(a: Sequence[int], b: Sequence[int]) -> int:
+    """Length of the common beginning."""
+    return next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 # --- masks --------------------------------------------------------------------------------------------------

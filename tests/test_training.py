@@ -2,12 +2,15 @@
 
 import json
 import math
+import random
 import shutil
 
 import pytest
-from test_equivalence import build_model, make, outcome
+import torch
+from test_equivalence import build_model, in_steps, make, outcome, trained
 from transformers import TrainerCallback
 
+from scope.artifacts import Refusal, StageError
 from scope.conditions import Condition
 from scope.items import Quartet
 from scope.recipe import Recipe, RecipeError
@@ -143,6 +146,7 @@ def test_packed_and_padded_rows_give_the_same_losses_metrics_and_adapter(model, 
         "none": ["trainer.packing=none"],
         "trie": ["trainer.packing=trie"],
         "checkpointing": ["trainer.packing=trie", "trainer.gradient_checkpointing=true"],
+        "capped": ["trainer.packing=trie", "trainer.max_length=40", "trainer.pack_tokens=40"],
     }
     runs = {name: make(model, tmp_path / name, device_batch=4, steps=2, overrides=o) for name, o in variants.items()}
     for trainer in runs.values():
@@ -156,8 +160,85 @@ def test_packed_and_padded_rows_give_the_same_losses_metrics_and_adapter(model, 
             for key in a.keys() - own:
                 assert a[key] == pytest.approx(b[key], abs=2e-4), key
         found = outcome(trainer)
-        assert found[0] == pytest.approx(losses, abs=1e-5) and found[2] == rows == list(range(16))
+        assert found[0] == pytest.approx(losses, abs=1e-5) and in_steps(found[2]) == in_steps(rows)
         assert (found[1] - adapter).norm() <= 1e-3 * adapter.norm(), name
+
+
+def test_a_run_of_thirty_packed_steps_has_the_losses_of_padded_rows(model, tmp_path):
+    """To three digits in fp32, at a learning rate at which the loss falls to a fraction."""
+    curves = {
+        (packing, dtype): trained(
+            model,
+            tmp_path / packing / dtype,
+            device_batch=4,
+            steps=30,
+            overrides=[f"trainer.packing={packing}", f"model.dtype={dtype}", "trainer.learning_rate=2e-3"],
+        )[0]
+        for packing in ("none", "trie")
+        for dtype in ("float32", "bfloat16")
+    }
+    exact, packed = curves["none", "float32"], curves["trie", "float32"]
+    assert exact[0] == pytest.approx(math.log(2), abs=1e-5) and exact[-1] < 0.3
+    largest = max(abs(a - b) for a, b in zip(exact, packed, strict=True))
+    rounded = max(abs(a - b) for a, b in zip(curves["none", "bfloat16"], curves["trie", "bfloat16"], strict=True))
+    print(f"30 steps: packed differs from padded by {largest:.1e} in fp32, by {rounded:.1e} in bf16")
+    assert largest < 5e-4
+
+
+def test_a_step_s_rows_are_dealt_into_even_micro_batches_quartet_by_quartet():
+    """Two steps of six quartets, whose rows the plan has scattered; micro-batches of eight rows hold two each."""
+    from scope import trie
+    from scope.training.packing import arranged
+
+    draw = random.Random(0)
+    rows = []
+    for step in range(2):
+        unit = []
+        for item in range(6):
+            question = [draw.randrange(100) for _ in range(10 * (item + 1))]
+            for condition in Condition:
+                row = {"item_id": f"{step}-{item}", "pair_id": f"{step}-{item}", "condition": str(condition)}
+                row |= {"prompt_ids": [*question, *[draw.randrange(100) for _ in range(5)]]}
+                unit.append(row | {"chosen_ids": [101, 2], "rejected_ids": [102, 2]})
+        draw.shuffle(unit)
+        rows += unit
+
+    def sizes(order):
+        batches = [[rows[n] for n in order[start : start + 8]] for start in range(0, len(rows), 8)]
+        return [
+            trie.size(row["prompt_ids"] + row[name] for row in batch for name in ("chosen_ids", "rejected_ids"))
+            for batch in batches
+        ]
+
+    order = arranged(rows, 24, 8)
+    assert sorted(order[:24]) == list(range(24)) and sorted(order[24:]) == list(range(24, 48))
+    for start in range(0, 48, 8):
+        assert len({rows[n]["item_id"] for n in order[start : start + 8]}) == 2, "quartets stay whole"
+    even, scattered = sizes(order), sizes(range(48))
+    assert sum(even) < 0.7 * sum(scattered)
+    for step in (even[:3], even[3:]):
+        assert step == sorted(step, reverse=True) and step[0] - step[-1] <= 10, "10 to 60 tokens pair up to 70"
+    assert sorted(arranged(rows, 24, 3)) == list(range(48)), "micro-batches that hold no quartet"
+    assert arranged(rows[:24], 24, 24) != arranged(rows[:24], 24, 8)
+
+
+def test_sharded_models_need_a_micro_batch_in_one_layout(model, tmp_path):
+    """Processes that gather weights layer by layer would wait for ever for one that runs fewer layouts."""
+    overrides = ["trainer.packing=trie", "trainer.max_length=40", "trainer.pack_tokens=100"]
+    trainer = make(model, tmp_path, device_batch=8, steps=1, overrides=overrides)
+    trainer.is_fsdp_enabled = True
+    with pytest.raises(StageError, match=r"takes \d{3} positions, more than trainer.pack_tokens=100"):
+        trainer._get_train_sampler()
+    trainer.pack_tokens = 1000
+    assert sorted(trainer._get_train_sampler()) == list(range(8))
+
+
+def test_flex_attention_is_refused_where_it_cannot_learn(model, tmp_path):
+    if torch.cuda.is_available():
+        pytest.skip("FlexAttention learns on a GPU")
+    with pytest.raises(Refusal, match="no backward pass on the CPU"):
+        overrides = ["trainer.packing=trie", "model.attn_implementation=flex_attention"]
+        make(model, tmp_path, device_batch=8, steps=1, overrides=overrides)
 
 
 def make_log(out):
@@ -169,8 +250,6 @@ def make_log(out):
 
 def test_rewards_are_logged_by_the_source_of_the_chosen_response(model, tmp_path):
     """Recomputed row by row under an adapter that does something; micro-batches have unlike shares of a source."""
-    import torch
-
     trainer = make(model, tmp_path, device_batch=4, steps=1, overrides=["trainer.learning_rate=1e-30"])
     sources = ["clean", "clean", "clean", "diagnostic", "clean", "diagnostic", "diagnostic", ""]
     trainer.train_dataset = trainer.train_dataset.map(lambda row: {"chosen_source": sources[row["row"]]})
@@ -218,8 +297,6 @@ def test_a_row_has_the_source_of_its_pair_s_quartet(tokenizer):
 def test_tokens_padding_sharing_and_memory_are_logged(model, tmp_path, packing):
     import time
 
-    import torch
-
     from scope import trie
 
     class Slow(TrainerCallback):
@@ -259,10 +336,6 @@ def test_tokens_padding_sharing_and_memory_are_logged(model, tmp_path, packing):
 @pytest.mark.parametrize("reference", ["live", "cached"])
 def test_step0_loss_is_checked_against_a_live_reference(model, tmp_path, reference):
     """An adapter that already does something makes the first loss differ from ln 2, and the run stops."""
-    import torch
-
-    from scope.artifacts import StageError
-
     overrides = [f"trainer.reference={reference}"]
     trainer = make(model, tmp_path / "right", device_batch=8, steps=1, overrides=overrides)
     trainer.train()
@@ -277,7 +350,6 @@ def test_step0_loss_is_checked_against_a_live_reference(model, tmp_path, referen
 
 
 def test_too_few_rows_are_refused(tokenizer):
-    from scope.artifacts import StageError
     from scope.recipe import load
     from scope.training import planned_rows
 

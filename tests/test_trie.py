@@ -104,8 +104,8 @@ def plain(model, sequence: list[int]) -> torch.Tensor:
     if len(sequence) < 2:
         return torch.zeros(0)
     tokens = torch.tensor([sequence])
-    logits = model(tokens).logits[0, :-1].float()
-    return logits.log_softmax(-1).gather(1, tokens[0, 1:, None])[:, 0]
+    logits = model(tokens).logits[0, :-1].double()  # in fp32 log_softmax is off by 2e-5 a token with 49,152 ids
+    return logits.log_softmax(-1).gather(1, tokens[0, 1:, None])[:, 0].float()
 
 
 def plain_sums(model, sequences, prompt_lengths) -> torch.Tensor:
@@ -145,6 +145,33 @@ def check_layout(sequences: list[list[int]]) -> None:
             if a[: i + 1] != b[: i + 1]:
                 assert seen[a[: i + 1]] < seen[b[: i + 1]]
                 break
+
+
+@given(sequence_lists, st.integers(1, 30), st.lists(st.integers(0, 2), min_size=8, max_size=8))
+def test_bins_hold_all_in_order_within_the_cap_and_keep_what_belongs_together(sequences, most, labels):
+    sequences = sorted(sequences)
+    labels = labels[: len(sequences)]
+    assert trie.size(sequences) == len(trie.pack(sequences))
+    for groups in (None, labels):
+        found = trie.bins(sequences, most, groups)
+        assert [i for part in found for i in part] == list(range(len(sequences)))
+        sizes = [len(trie.pack([sequences[i] for i in part])) for part in found]
+        assert all(n <= most or len(part) == 1 for n, part in zip(sizes, found, strict=True))
+    place = {i: n for n, part in enumerate(found) for i in part}
+    for _, run in itertools.groupby(range(len(sequences)), lambda i: labels[i]):
+        run = list(run)
+        if len(trie.pack([sequences[i] for i in run])) <= most:
+            assert len({place[i] for i in run}) == 1, "a group that a bin can hold is in one"
+
+
+def test_bins_written_out():
+    sequences = [[1, 2, 3], [1, 2, 4], [1, 5], [6, 7], [6, 8]]
+    assert trie.bins(sequences, 5) == [[0, 1, 2], [3, 4]]
+    assert trie.bins(sequences, 4) == [[0, 1], [2, 3], [4]], "1 2 3 4, then 1 5 6 7, then 6 8"
+    assert trie.bins(sequences, 100) == [[0, 1, 2, 3, 4]]
+    assert trie.bins(sequences, 6, "aabbb") == [[0, 1], [2, 3, 4]], "whole groups, though 1 5 had room"
+    assert trie.bins(sequences, 3, "aabbb") == [[0], [1], [2], [3, 4]], "no bin holds a group"
+    assert trie.bins([], 3) == []
 
 
 @pytest.mark.parametrize("sequences", EXAMPLES.values(), ids=EXAMPLES)
@@ -311,6 +338,41 @@ def test_adapter_gradients_equal_plain(model):
     with torch.no_grad(), adapted.disable_adapter():  # the reference, through the same path
         reference = trie.completion_log_probs(adapted, packed, lengths)
         torch.testing.assert_close(reference, plain_sums(adapted, sequences, lengths), atol=1e-4, rtol=0)
+
+
+@pytest.mark.slow
+def test_a_real_quartet_under_smollm2_equals_plain(smollm2):
+    """Four authored prompts by its own template, two responses each: log-probabilities and adapter gradients."""
+    from scope.conditions import Condition
+    from scope.engines.local import render
+    from scope.models import load_model, load_tokenizer
+    from scope.pool import build_authored
+    from scope.prompts import user_prompt
+
+    tokenizer, (item,) = load_tokenizer(smollm2), build_authored(1, 0, "train")
+    prompts = [render(tokenizer, user_prompt(item, condition), {}) for condition in Condition]
+    answers = [tokenizer.encode(f"It is {value}. The final answer is {value}.") for value in (item.gold, item.wrong)]
+    sequences = [[*prompt, *answer, tokenizer.eos_token_id] for prompt in prompts for answer in answers]
+    lengths = [len(prompt) for prompt in prompts for _ in answers]
+    adapter = LoraConfig(r=4, target_modules=["q_proj", "v_proj", "down_proj"], init_lora_weights=False)
+    torch.manual_seed(0)
+    adapted = get_peft_model(load_model(smollm2, "float32"), adapter)
+    weights = torch.tensor([1.0, -1.0] * 4)
+    sums, gradients = [], []
+    for score in (
+        lambda: plain_sums(adapted, sequences, lengths),
+        lambda: trie.completion_log_probs(adapted, trie.pack(sequences), lengths),
+    ):
+        adapted.zero_grad()
+        sums.append(score())
+        (weights * sums[-1]).sum().backward()
+        gradients.append(torch.cat([p.grad.flatten() for p in adapted.parameters() if p.requires_grad]))
+    apart = (sums[0] - sums[1]).abs().max().item()
+    bent = ((gradients[0] - gradients[1]).norm() / gradients[0].norm()).item()
+    print(
+        f"SmolLM2, {len(trie.pack(sequences))} positions: sums differ by {apart:.1e}, gradients by {bent:.1e} relative"
+    )
+    assert apart < 1e-4 and bent < 1e-3
 
 
 def test_gradient_checkpointing_changes_nothing(llama):

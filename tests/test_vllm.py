@@ -21,6 +21,7 @@ pytest.importorskip("vllm")
 from scope.answers import parse_answer
 from scope.conditions import Condition
 from scope.engines import Sampling, Store, complete, opened, probabilities, score_choices
+from scope.engines.vllm import sampling_params
 from scope.pool import build_authored
 from scope.prompts import user_prompt
 from scope.schema import EngineConfig, ModelConfig
@@ -101,8 +102,6 @@ def compared(name, items, here, there):
 def test_every_sampling_field_is_given():
     from vllm import SamplingParams
 
-    from scope.engines.vllm import sampling_params
-
     source = Path(sys.modules["scope.engines.vllm"].__file__).read_text()
     # Set by vLLM itself, and refused or overwritten as input.
     internal = {"output_text_buffer_length"}
@@ -120,6 +119,25 @@ def test_vllm_offline_says_what_transformers_says(items, prompts, here, offline,
     assert not {c.request_id for c in here} & {c.request_id for c in there}, "the key tells the engines apart"
     assert len(texts) <= 5 and len(parsed) <= 2
     assert complete(offline, prompts, CAP, store, "vllm") == there
+
+
+def test_token_order_is_what_the_prefix_cache_hits(offline, prompts):
+    """Prompts of one item side by side against the four conditions one after another, 16 requests a batch."""
+    rendered = offline.render(prompts)
+    by_condition = [n for start in range(4) for n in range(start, len(prompts), 4)]
+    by_item = [n for batch in offline.plan(rendered, CAP) for n in batch]
+    params = sampling_params(max_tokens=1)
+    cached = {}
+    for name, order in (("one condition after another", by_condition), ("token order", by_item)):
+        offline.llm.reset_prefix_cache()
+        began = time.perf_counter()
+        hits = total = 0
+        for start in range(0, len(order), 16):
+            for output in offline._run([rendered[n] for n in order[start : start + 16]], params):
+                hits, total = hits + output.num_cached_tokens, total + len(output.prompt_token_ids)
+        cached[name] = hits / total
+        print(f"\n{name}: {cached[name]:.1%} of {total} prompt tokens cached, {time.perf_counter() - began:.1f} s")
+    assert cached["token order"] > 0
 
 
 def test_vllm_scores_options_as_transformers_does(smollm2, prompts, offline, store):

@@ -1,7 +1,7 @@
 """What engines that hold the weights share: template, window, plan in token order, end tokens, options."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -80,24 +80,6 @@ class LocalEngine(Engine):
 def token_order(rendered: Sequence[Sequence[int]]) -> list[int]:
     """Indices in token order: neighbours share the longest beginnings, so an item's prompts stand together."""
     return sorted(range(len(rendered)), key=lambda i: tuple(rendered[i]))
-
-
-def groups(rendered: Sequence[Sequence[int]], order: Sequence[int], most: int) -> Iterator[list[int]]:
-    """Runs of neighbours in `order` whose distinct tokens, counted against the row before, stay within `most`."""
-    group: list[int] = []
-    positions = 0
-    for index in order:
-        ids, shared = rendered[index], 0
-        if group:
-            before = rendered[group[-1]]
-            shared = next((n for n, (a, b) in enumerate(zip(before, ids, strict=False)) if a != b), len(ids))
-        if group and positions + len(ids) - shared > most:
-            yield group
-            group, positions, shared = [], 0, 0
-        group.append(index)
-        positions += len(ids) - shared
-    if group:
-        yield group
 
 
 def scored(choices: Choices, log_probs: Sequence[float], n_tokens: int) -> Generated:

@@ -12,7 +12,7 @@ from typing import Any
 from scope import trie
 from scope.engines.base import Choices, EngineError, Generated, Sampling
 from scope.engines.cpu import use_weight_first
-from scope.engines.local import LocalEngine, groups, scored, token_order
+from scope.engines.local import LocalEngine, scored, token_order
 from scope.engines.local import render as render
 from scope.engines.memory import release_memory
 from scope.engines.shards import local_rank, shard
@@ -52,7 +52,9 @@ class TransformersEngine(LocalEngine):
 
     def plan(self, rendered: Sequence[Sequence[int]], how: Sampling | Choices) -> list[list[int]]:
         if isinstance(how, Choices):
-            return list(groups(rendered, token_order(rendered), self.engine.pack_tokens))
+            order = token_order(rendered)
+            bins = trie.bins([rendered[i] for i in order], self.engine.pack_tokens)
+            return [[order[i] for i in part] for part in bins]
         if self.engine.share_prefixes:
             order = token_order(rendered)
         else:
@@ -184,7 +186,7 @@ class TransformersEngine(LocalEngine):
             return DynamicCache(config=self.model.config)
         width = max(map(len, rendered)) - 1
         caches = []
-        for rows in groups(rendered, range(len(rendered)), self.engine.pack_tokens):
+        for rows in trie.bins(rendered, self.engine.pack_tokens):
             packed = trie.pack([list(rendered[i][:-1]) for i in rows])
             caches.append(trie.gather_cache(trie.prefill(self.model, packed), packed, range(len(rows)), width))
         return _stacked(caches)

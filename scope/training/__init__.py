@@ -26,7 +26,7 @@ FOLDER = merge.TRAIN
 
 #: Settings that one objective alone reads; they do not matter to the others.
 OWN_SETTINGS = {
-    "dpo": {"loss", "beta", "label_smoothing", "packing", "reference"},
+    "dpo": {"loss", "beta", "label_smoothing", "packing", "pack_tokens", "reference"},
     "sft": set[str](),
     "opsd": {"max_completion"},
 }
@@ -207,5 +207,12 @@ def describe(recipe: Recipe, facts: dict[str, Any]) -> str:
             f"train: {shares[0]}; realised {shares[1]}",
             f"train: {batch['global_batch']} rows a step = {batch['device_batch']} x {batch['accumulation']} "
             f"accumulated x {batch['world_size']} processes; {batch['max_steps']} steps, {facts['passes']:.1f} passes",
+            *([_layouts(recipe)] if recipe.trainer.packing == "trie" else []),
         ]
     )
+
+
+def _layouts(recipe: Recipe) -> str:
+    flex = recipe.model.attn_implementation == "flex_attention"
+    mask = "FlexAttention block masks" if flex else f"dense masks for {recipe.model.attn_implementation}"
+    return f"train: every shared prefix once, in layouts of at most {recipe.trainer.pack_tokens} positions; {mask}"

@@ -44,6 +44,7 @@ def make_trainer(
         peft_config=setup.lora(recipe),
         callbacks=setup.callbacks(recipe, folder),
         packing=settings.packing,
+        pack_tokens=settings.pack_tokens,
         reference=reference.plan(recipe, resolved, rows, prompts) if reference.is_kept(recipe) else None,
     )
     if settings.packing == "trie":

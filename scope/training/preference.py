@@ -3,7 +3,8 @@
 The loss, the metrics and the optimisation are TRL's. What is added: rows come in the plan's order and
 weigh the same however they are dealt into micro-batches, the reference may come from the run's store,
 rewards are logged by condition and by the chosen response's source, step 0 is checked against ln 2, and
-with `packing=trie` the forward pass computes every shared prefix once.
+with `packing=trie` the forward pass computes every shared prefix once and a step's rows are dealt into its
+micro-batches quartet by quartet.
 """
 
 import math
@@ -12,13 +13,15 @@ from typing import Any
 import torch
 from torch.utils.data import SequentialSampler
 from transformers import TrainerCallback
+from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 from trl import DPOTrainer
 from trl.trainer.dpo_trainer import DataCollatorForPreference
 
+from scope import trie
 from scope.artifacts import StageError
 from scope.conditions import Condition
 from scope.training.base import OnPlannedRows
-from scope.training.packing import packed_forward
+from scope.training.packing import arranged, packed_forward
 from scope.training.reference import Pair, Reference, Unit
 
 LN2 = math.log(2.0)
@@ -29,15 +32,18 @@ DRIFT_TOLERANCE = (0.05, 5.0)
 
 _CONDITIONS = tuple(Condition)
 _SOURCES = ("clean", "diagnostic")
+PAIR = ("chosen_ids", "rejected_ids")
 
 
 class Collator(DataCollatorForPreference):
-    """TRL's collator, which also carries each row's number in the plan, its condition and its chosen source."""
+    """TRL's collator, which also carries each row's number in the plan, its quartet, condition and chosen source."""
 
     def torch_call(self, examples: list[dict[str, Any]]) -> dict[str, Any]:
         batch = super().torch_call(examples)
         batch["row"] = torch.tensor([example["row"] for example in examples])
         batch["condition"] = torch.tensor([_CONDITIONS.index(example["condition"]) for example in examples])
+        items = list(dict.fromkeys(example["item_id"] for example in examples))
+        batch["quartet"] = torch.tensor([items.index(example["item_id"]) for example in examples])
         sources = [example["chosen_source"] for example in examples]
         batch["source"] = torch.tensor([_SOURCES.index(s) if s in _SOURCES else -1 for s in sources])
         return batch
@@ -46,12 +52,20 @@ class Collator(DataCollatorForPreference):
 class PreferenceTrainer(OnPlannedRows, DPOTrainer):
     """DPO on planned rows. The dataset's columns are those that `scope.training.rows` gives a row of a pair.
 
-    reference: where the reference log-probabilities are kept; None computes them live, in the policy's batch.
+    packing: `trie` or `none`. pack_tokens: most positions of a layout. reference: where the reference log-probabilities
+    are kept; None computes them live, in the policy's batch.
     """
 
-    def __init__(self, *arguments: Any, packing: str, reference: Reference | None = None, **options: Any):
+    def __init__(
+        self,
+        *arguments: Any,
+        packing: str,
+        pack_tokens: int,
+        reference: Reference | None = None,
+        **options: Any,
+    ):
         super().__init__(*arguments, **options)
-        self.packing = packing
+        self.packing, self.pack_tokens = packing, pack_tokens
         # Reference log-probabilities always reach the loss through the batch, see `_compute_loss`.
         self.precompute_ref_logps = True
         self.step0_loss: float | None = None
@@ -66,13 +80,32 @@ class PreferenceTrainer(OnPlannedRows, DPOTrainer):
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:
         rows: Any = self.train_dataset if train_dataset is None else train_dataset
-        return SequentialSampler(rows)
+        if self.packing == "none":
+            return SequentialSampler(rows)
+        micro_batch = self.args.per_device_train_batch_size
+        step = micro_batch * self.args.gradient_accumulation_steps * self.accelerator.num_processes
+        order = arranged(rows, step, micro_batch)
+        if self.is_fsdp_enabled or is_deepspeed_zero3_enabled():
+            self._check_one_layout(rows, [order[n : n + micro_batch] for n in range(0, len(order), micro_batch)])
+        return order
+
+    def _check_one_layout(self, rows: Any, batches: list[list[int]]) -> None:
+        """Processes that gather a model's parts together must all run as many layouts: one a micro-batch."""
+        units = [[row["prompt_ids"] + row[name] for row in rows.select(batch) for name in PAIR] for batch in batches]
+        if self.reference is not None:
+            units += [[(*p, *r) for p in u.prompts for r in (u.chosen, u.rejected)] for u in self.reference.units]
+        if (largest := max(map(trie.size, units))) > self.pack_tokens:
+            raise StageError(
+                f"a micro-batch or quartet takes {largest} positions, more than trainer.pack_tokens="
+                f"{self.pack_tokens}: a model whose weights are sharded needs it in one layout; raise "
+                "trainer.pack_tokens, or lower trainer.device_batch"
+            )
 
     def compute_ref_log_probs(self, model: Any, inputs: Any) -> Any:
         return super().compute_ref_log_probs(self._forward(model), inputs)
 
     def _forward(self, model: Any) -> Any:
-        return packed_forward(model) if self.packing == "trie" else model
+        return packed_forward(model, self.pack_tokens) if self.packing == "trie" else model
 
     def read_reference(self) -> None:
         """Take the reference of all rows from the store, and compute what is not there."""
@@ -91,6 +124,8 @@ class PreferenceTrainer(OnPlannedRows, DPOTrainer):
 
     def _compute_loss(self, model: Any, inputs: Any, return_outputs: bool) -> Any:
         rows, conditions, sources = (inputs.pop(name) for name in ("row", "condition", "source"))
+        if self.packing == "none":
+            del inputs["quartet"]  # TRL hands the model all it does not know
         kept = self._kept[rows.cpu()].to(rows.device) if self._kept is not None and model.training else None
         beginning = self.state.global_step == 0 and self.step0_loss is None
         if kept is None or self.reference_drift is None:

@@ -62,6 +62,7 @@ def context(recipe: Recipe, resolved: ResolvedModel) -> dict[str, Any]:
         "dtype": pick_dtype(recipe.model.dtype),
         "model": {k: v for k, v in recipe.part("model")["model"].items() if k not in named_elsewhere},
         "packing": recipe.trainer.packing,
+        "pack_tokens": recipe.trainer.pack_tokens if recipe.trainer.packing == "trie" else None,
         "device": "cuda" if torch.cuda.is_available() else "cpu",
         "code": [artifacts.file_hash(Path(str(module.__file__))) for module in (packing, trie)],
         "versions": {name: versions.get(name) for name in ("torch", "transformers", "trl", "peft")},
