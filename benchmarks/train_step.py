@@ -197,7 +197,11 @@ def compare(given) -> None:
         done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
         if done.returncode:
             raise SystemExit(done.stderr[-3000:])
-        return json.loads(done.stdout.splitlines()[-1])
+        found = json.loads(done.stdout.splitlines()[-1])
+        print(
+            f"  {variant}: seconds a step {[round(s, 2) for s in found['step_seconds']]}", file=sys.stderr, flush=True
+        )
+        return found
 
     found: dict[str, list[dict]] = {variant: [] for variant in given.variants}
     for _ in range(given.rounds):
