@@ -79,7 +79,9 @@ class ScopedItem:
     @property
     def distractors(self) -> tuple[str, ...]:
         """The two options that are neither gold nor lure, in their order."""
-        return tuple(text for letter, text in zip(LETTERS, self.options, strict=True) if letter not in self.gold + self.lure)
+        return tuple(
+            text for letter, text in zip(LETTERS, self.options, strict=True) if letter not in self.gold + self.lure
+        )
 
 
 # ---------------------------------------------------------------- columns
@@ -205,7 +207,11 @@ def _read(row: Mapping[str, Any], columns: Mapping[str, str]) -> ScopedItem | st
             return f"edits: {name}: are no list of start, end and text; write one object an edit"
     scopes = {c: {str(k): str(v) for k, v in values[c].items() if v is not None} for c in ("target", "alternative")}
     return ScopedItem(
-        **texts, **scopes, options=tuple(options), edits=found, provenance=_plain(values["provenance"])  # type: ignore[arg-type]
+        **texts,
+        **scopes,
+        options=tuple(options),
+        edits=found,
+        provenance=_plain(values["provenance"]),  # type: ignore[arg-type]
     )
 
 
@@ -302,7 +308,9 @@ def item_faults(item: ScopedItem) -> list[str]:
         if item.target.keys() != item.alternative.keys():
             fault("alternative", "has other qualifiers than target; name the same in both")
         else:
-            differ = [k for k in item.target if spellings.normal(item.target[k]) != spellings.normal(item.alternative[k])]
+            differ = [
+                k for k in item.target if spellings.normal(item.target[k]) != spellings.normal(item.alternative[k])
+            ]
             if differ != [item.dimension]:
                 found = ", ".join(differ) or "nothing"
                 fault("alternative", f"differs from target in {found}; exactly {item.dimension} must differ")

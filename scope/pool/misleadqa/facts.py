@@ -5,7 +5,7 @@ Numbers from the paper say where they stand; those marked *ours* are choices of 
 
 import string
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,12 @@ class Fact:
     spellings: tuple[str, ...] = ()
 
     def provenance(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"value": self.value, "document": self.document, **self.where, "scope": dict(self.scope)}
+        found: dict[str, Any] = {
+            "value": self.value,
+            "document": self.document,
+            **self.where,
+            "scope": dict(self.scope),
+        }
         return {**found, "spellings": list(self.spellings)} if self.spellings else found
 
 
@@ -42,7 +47,8 @@ class Fact:
 class Candidate:
     """An item before selection: its facts and texts, without F and option letters.
 
-    distractors: facts that may serve, the best first; two are taken. attribute: what is asked for, the scope's
+    distractors: facts that may serve, in tiers, the best first; the builder takes two, in an order of hashes within a
+    tier. attribute: what is asked for, the scope's
     dimension aside; with `gold.scope` it is the target fact. method: how g and s were worded: `template`,
     `extraction` or `restatement`.
     """
@@ -54,7 +60,7 @@ class Candidate:
     s: str
     gold: Fact
     lure: Fact
-    distractors: tuple[Fact, ...]
+    distractors: tuple[Sequence[Fact], ...]
     attribute: str
     cluster: str
     question_type: str
@@ -69,17 +75,19 @@ class Candidate:
 
     @property
     def target_fact(self) -> tuple[str, str, str]:
-        return self.source, self.attribute.casefold(), fingerprint(_folded(self.gold.scope))
+        """What may not be asked twice."""
+        return self.source, self.attribute.casefold(), self._known_by(self.gold)
 
     @property
     def pair(self) -> tuple[str, str, frozenset[str]]:
         """The same for a pair of facts and its reverse."""
-        both = frozenset(fingerprint(_folded(fact.scope)) for fact in (self.gold, self.lure))
+        both = frozenset(self._known_by(fact) for fact in (self.gold, self.lure))
         return self.source, self.attribute.casefold(), both
 
-
-def _folded(scope: Mapping[str, str]) -> dict[str, str]:
-    return {name: value.casefold() for name, value in scope.items()}
+    def _known_by(self, fact: Fact) -> str:
+        """A fact by its scope; where a value holds for a while and rows sample dates of it, by the value."""
+        sampled = self.source == "situatedqa" and self.dimension == "time"
+        return fact.value if sampled else fingerprint({name: text.casefold() for name, text in fact.scope.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +179,9 @@ class Wording:
         try:
             self.sections = tomllib.loads(path.read_text("utf-8"))
         except (OSError, ValueError) as error:
-            raise PoolError(f"{path}: the wording cannot be read ({error}); correct the file or release.wording") from error
+            raise PoolError(
+                f"{path}: the wording cannot be read ({error}); correct the file or release.wording"
+            ) from error
 
     def __call__(self, section: str, name: str, **slots: str) -> str:
         """A template filled in, its first letter a capital."""

@@ -219,17 +219,23 @@ def place_frame(question: str) -> Frame:
         return Frame("monarch", "monarch", (("year", found["year"]),), "name")
     if re.fullmatch(r"what is (?:the )?capital(?: city)?(?: name)?", text):
         return Frame("capital", "capital", (), "name")
-    if found := re.fullmatch(r"what is the (?P<what>highest (?:point|mountain|peak)|longest river)(?: in the state)?", text):
+    if found := re.fullmatch(
+        r"what is the (?P<what>highest (?:point|mountain|peak)|longest river)(?: in the state)?", text
+    ):
         return Frame("extreme", found["what"], (("what", found["what"]),), "name")
     if found := re.fullmatch(r"(?:when|what year|in what year|in which year) did (?P<rest>.+)", text):
         return _did(found["rest"])
-    if found := re.fullmatch(r"when (?:was|were) (?P<what>.+?) (?P<done>\w+(?:ed|wn|lt|en|ade))(?P<rest>(?: .+)?)", text):
+    if found := re.fullmatch(
+        r"when (?:was|were) (?P<what>.+?) (?P<done>\w+(?:ed|wn|lt|en|ade))(?P<rest>(?: .+)?)", text
+    ):
         what, done, rest = found["what"], found["done"], capitals(found["rest"])
         rest = f" {rest}" if rest else ""
         if what in ("we", "the country", "the state", "the city"):
             return Frame("place_passive", f"when: {done}", (("done", f"{done}{rest}"),), "year")
         verb = "were" if re.match(r"when were", text) else "was"
-        return Frame("passive", f"when: {done}", (("what", capitals(what)), ("was", verb), ("done", f"{done}{rest}")), "year")
+        return Frame(
+            "passive", f"when: {done}", (("what", capitals(what)), ("was", verb), ("done", f"{done}{rest}")), "year"
+        )
     raise Unstated(_NO_FORM)
 
 
@@ -251,7 +257,8 @@ def _did(rest: str) -> Frame:
         raise Unstated(_NO_FORM)
     past, who = words.verbs[parts[at]], words.capitals(" ".join(parts[:at]))
     what = words.capitals(" ".join(parts[at + 1 :]))
-    done, ask = f"{past} {what}".strip(), f"{words.base(past)} {what}".strip()
+    done = words.rewordings.get(f"{past} {what}", f"{past} {what}").strip()
+    ask = f"{words.base(past)} {done.partition(' ')[2]}".strip()
     if " first" in f" {who}"[-6:]:
         raise Unstated(_NO_FORM)
     return Frame("did", f"when: {past}", (("what", who), ("done", done), ("ask", ask)), "year")

@@ -7,7 +7,6 @@ import re
 from collections import defaultdict
 from decimal import Decimal, InvalidOperation
 
-from scope.artifacts import fingerprint
 from scope.pool.misleadqa.facts import Candidate, Counts, Fact, Origin, Table, Wording, counted
 
 NAME = "minimum_wage"
@@ -78,10 +77,6 @@ def _fact(state: str, year: int, rate: Decimal, place: str) -> Fact:
 
 def _candidate(dimension: str, gold: Fact, lure: Fact, others: list[Fact], wording: Wording) -> Candidate:
     state = gold.scope["location"]
-    distractors = sorted(
-        (fact for fact in others if fact.value not in (gold.value, lure.value)),
-        key=lambda fact: fingerprint([gold.where, lure.where, fact.where]),
-    )
     return Candidate(
         source=NAME,
         dimension=dimension,
@@ -90,7 +85,7 @@ def _candidate(dimension: str, gold: Fact, lure: Fact, others: list[Fact], wordi
         s=wording(NAME, "statement", **lure.scope, value=lure.value),
         gold=gold,
         lure=lure,
-        distractors=tuple(distractors),
+        distractors=(others,),
         attribute="minimum wage",
         cluster=state,
         question_type="minimum wage",

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scope import spellings
-from scope.artifacts import fingerprint
 from scope.pool.misleadqa.facts import Candidate, Counts, Fact, Origin, Table, Wording, counted
 from scope.pool.misleadqa.frames import Frame, Unstated, place_frame, time_frame, word_lists
 
@@ -47,7 +46,9 @@ def candidates(tables: list[Table], wording: Wording) -> tuple[list[Candidate], 
                     frames[question] = frame_of(question)
                 except Unstated as why:
                     frames[question] = str(why)
-                    reasons.append(f"{dimension}: {re.sub(r' of .* are not known', ' of a word are not known', str(why))}")
+                    reasons.append(
+                        f"{dimension}: {re.sub(r' of .* are not known', ' of a word are not known', str(why))}"
+                    )
             frame = frames[question]
             if isinstance(frame, str):
                 continue
@@ -90,7 +91,9 @@ def value_of(frame: Frame, answers: Sequence[str]) -> tuple[str, tuple[str, ...]
         raise Unstated("answer: is empty or has broken characters")
     if frame.kind == "year":
         years = {year for text in texts for year in re.findall(r"(?<!\d)(?:1\d{3}|20\d\d)(?![\d,s–-])", text)}
-        if len(years) != 1 or any(not re.search(r"\d{4}", text) or re.search(r"(?i)\bbc\b|[–-]", text) for text in texts):
+        if len(years) != 1 or any(
+            not re.search(r"\d{4}", text) or re.search(r"(?i)\bbc\b|[–-]", text) for text in texts
+        ):
             raise Unstated("answer: is not one year")
         return years.pop(), tuple(texts)
     if frame.kind == "number":
@@ -98,7 +101,9 @@ def value_of(frame: Frame, answers: Sequence[str]) -> tuple[str, tuple[str, ...]
         if len(numbers) != 1 or not (number := numbers.pop()).isdecimal():
             raise Unstated("answer: is not one number")
         return f"{int(number):,}" if frame.name == "population" else number, tuple(texts)
-    names = sorted({re.sub(_TITLES, "", text, flags=re.IGNORECASE) for text in texts}, key=lambda name: (len(name), name))
+    names = sorted(
+        {re.sub(_TITLES, "", text, flags=re.IGNORECASE) for text in texts}, key=lambda name: (len(name), name)
+    )
     fewest = 2 if frame.name in _PEOPLE else 1
     usable = [name for name in names if _is_name(name) and len(name.split()) >= fewest]
     if not usable or not all(spellings.same(usable[0], other) for other in names):
@@ -116,7 +121,7 @@ def _is_name(text: str) -> bool:
 def _consistent(dimension: str, answers: Iterable[Answer]) -> list[Fact]:
     """The facts that no other row of the same question contradicts, one for each scope.
 
-    A year in which an answer begins has two answers, so it is no scope with a unique one.
+    A year or a day in which an answer begins may have two, so it is no scope with a unique one.
     """
     given = list(answers)
     kept: dict[str, Fact] = {}
@@ -124,9 +129,7 @@ def _consistent(dimension: str, answers: Iterable[Answer]) -> list[Fact]:
         scope = answer.fact.scope[dimension]
         others = [o for o in given if o is not answer and _meet(dimension, scope, o.fact.scope[dimension])]
         contradicted = any(not spellings.same(o.fact.value, answer.fact.value) for o in others)
-        if dimension == "time" and spellings.kind(scope) == "year":
-            contradicted |= answer.begins or any(o.begins for o in others)
-        if not contradicted:
+        if not contradicted and not answer.begins and not any(o.begins for o in others):
             kept.setdefault(scope, answer.fact)
     return [kept[scope] for scope in sorted(kept)]
 
@@ -149,14 +152,10 @@ def _pairs(dimension: str, facts: Mapping[Frame, list[Fact]], wording: Wording) 
                 continue
             if frame.name == "last_time" and not lure.value <= gold.value <= gold.scope["time"][-4:]:
                 continue  # what had not happened yet at the target cannot be said of it without contradiction
-            others = [*given, *(relations[frame.relation] if dimension == "time" else ())]
-            distractors = [
-                fact
-                for fact in _shuffled(others, gold, lure, len(given))
-                if frame.name != "last_time" or fact.value <= gold.scope["time"][-4:]
+            tiers = [
+                [fact for fact in facts_of if _may_distract(frame, dimension, gold, fact)]
+                for facts_of in (given, relations[frame.relation] if dimension == "time" else [])
             ]
-            if dimension == "location":
-                distractors = [fact for fact in distractors if _separate(dimension, gold, fact)]
             slots = dict(frame.slots)
             found.append(
                 Candidate(
@@ -167,7 +166,7 @@ def _pairs(dimension: str, facts: Mapping[Frame, list[Fact]], wording: Wording) 
                     s=wording(NAME, f"{frame.name}_statement", **slots, **lure.scope, value=lure.value),
                     gold=gold,
                     lure=lure,
-                    distractors=tuple(distractors),
+                    distractors=tuple(tiers),
                     attribute=frame.attribute,
                     cluster=frame.attribute,
                     question_type=frame.relation,
@@ -178,10 +177,11 @@ def _pairs(dimension: str, facts: Mapping[Frame, list[Fact]], wording: Wording) 
     return found
 
 
-def _shuffled(facts: Sequence[Fact], gold: Fact, lure: Fact, own: int) -> list[Fact]:
-    """Facts in an order that tells nothing, those of the same question (the first `own`) before others."""
-    order = sorted(range(len(facts)), key=lambda i: (i >= own, fingerprint([gold.where, lure.where, facts[i].where])))
-    return [facts[i] for i in order]
+def _may_distract(frame: Frame, dimension: str, gold: Fact, fact: Fact) -> bool:
+    """Whether a fact is wrong at the target: for last times not of a later year, for places of none that nests."""
+    if frame.name == "last_time":
+        return fact.value <= gold.scope["time"][-4:]
+    return dimension == "time" or _separate(dimension, gold, fact)
 
 
 def _separate(dimension: str, a: Fact, b: Fact) -> bool:
