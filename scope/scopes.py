@@ -5,7 +5,6 @@ Shared by the builder (`scope.pool.misleadqa`) and the suite (`scope.evaluation.
 
 import itertools
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -233,14 +232,19 @@ def edits_between(g: str, f: str, options: list[str], gold: str, lure: str) -> t
     edits = replacing(g, options[LETTERS.index(gold)], wanted)
     if edits and replayed(g, edits) == f:
         return edits
-    start = len(os.path.commonprefix([g, f]))
-    tail = len(os.path.commonprefix([g[start:][::-1], f[start:][::-1]]))
+    start = _shared(g, f)
+    tail = _shared(g[start:][::-1], f[start:][::-1])
     text = f[start : len(f) - tail]
     whole = f.find(wanted)  # the lure whole, where it begins or ends as the gold does
     if whole >= 0 and whole <= start and start + len(text) <= whole + len(wanted):
         tail = len(f) - whole - len(wanted)
         start, text = whole, wanted
     return (Edit(start, len(g) - tail, text),) if spellings.mentions(text, wanted) else ()
+
+
+def _shared(a: str, b: str) -> int:
+    """Characters with which both texts begin."""
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def replacing(g: str, gold: str, lure: str) -> tuple[Edit, ...]:

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import cache
 
 MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
@@ -29,7 +30,8 @@ _TOKEN = re.compile(r"date:[\d:]+|\d+(?:\.\d+)?|[^\W\d_]+")
 KINDS = ("money", "date", "year", "number", "name")
 
 
-def tokens(text: str) -> list[str]:
+@cache
+def tokens(text: str) -> tuple[str, ...]:
     """A text's words, numbers and dates in one spelling each; a date is `date:YYYY:MM:DD`."""
     plain = unicodedata.normalize("NFKD", text)
     plain = "".join(c for c in plain if not unicodedata.combining(c)).casefold()
@@ -37,7 +39,7 @@ def tokens(text: str) -> list[str]:
     for pattern in _DATES:
         plain = pattern.sub(_iso, plain)
     plain = re.sub(r"(?<=\d),(?=\d{3}\b)", "", plain)
-    return [_one_spelling(token) for token in _TOKEN.findall(plain)]
+    return tuple(_one_spelling(token) for token in _TOKEN.findall(plain))
 
 
 def _iso(found: re.Match[str]) -> str:
@@ -74,11 +76,11 @@ def same(a: str, b: str) -> bool:
 
 def mentions(text: str, value: str) -> bool:
     """Whether a text mentions a value in any spelling; a year also stands in a date."""
-    wanted, found = normal(value).split(), tokens(text)
+    wanted, found = tuple(normal(value).split()), tokens(text)
     if not wanted:
         return False
     if len(wanted) == 1 and re.fullmatch(r"\d{4}", wanted[0]):
-        found = [token[5:9] if token.startswith("date:") else token for token in found]
+        found = tuple(token[5:9] if token.startswith("date:") else token for token in found)
     return any(found[i : i + len(wanted)] == wanted for i in range(len(found) - len(wanted) + 1))
 
 

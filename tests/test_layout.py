@@ -11,8 +11,8 @@ ROOT = Path(__file__).resolve().parent.parent
 #: Highest room first.
 ROOMS = [
     "publish",
-    "launch", "preview", "report", "evaluation", "training", "merge", "mining", "pairs", "mixture", "pool", "engines",
-    "models",
+    "launch", "preview", "report", "evaluation", "training", "merge", "mining", "pairs", "mixture", "pool", "asking",
+    "engines", "models",
     "gguf", "trie", "prompts", "items", "scopes", "spellings", "published", "forms", "columns", "tables", "answers",
     "conditions", "recipe", "schema", "artifacts",
 ]  # fmt: skip

@@ -294,7 +294,9 @@ _VERBS = {"population": r"population|people", "built": r"built|constructed", "es
 def _states(text: str, relation: Relation, known: Known) -> bool:
     sentence = _sentence_with(text, known.fact.value)
     year = known.fact.scope.get("time", "")
-    return bool(re.search(_VERBS[relation.name], sentence)) and (not year or year in sentence and "census" in sentence)
+    return bool(re.search(_VERBS[relation.name], sentence)) and (
+        not year or (year in sentence and "census" in sentence)
+    )
 
 
 ORIGIN = Origin(

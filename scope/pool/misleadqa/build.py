@@ -1,4 +1,4 @@
-"""Sources -> items: candidates in the order of their hashes, kept while caps, rules and checks allow (App. A.1 and A.2)."""
+"""Sources -> items: candidates in the order of their hashes, kept while caps, rules and checks allow (App. A)."""
 
 import hashlib
 from collections import Counter, defaultdict
@@ -32,10 +32,16 @@ class Chosen:
 
 
 def build(
-    names: Sequence[str], data_dir: str | Path | None, wording: Wording, seed: int, per_group: int = PER_GROUP
+    names: Sequence[str],
+    data_dir: str | Path | None,
+    wording: Wording,
+    seed: int,
+    per_group: int = PER_GROUP,
+    excluded: Mapping[str, str] | None = None,
 ) -> tuple[list[ScopedItem], dict[str, Mapping[str, int]]]:
     """The items of the named sources, and how many facts, questions and pairs each left out for which reason.
 
+    excluded: ids of items that a person keeps out, and the decision; letters are balanced over those that stay.
     Follows from the arguments and the sources' rows alone. Every item passes every check. Raises PoolError for an
     unknown source or one without rows.
     """
@@ -47,7 +53,9 @@ def build(
         tables, unread = read_tables(ORIGINS[name], data_dir)
         candidates, reasons = ORIGINS[name].candidates(tables, wording)
         kept, refused = select(candidates, seed, per_group)
-        chosen += kept
+        decided = [each for each in kept if item_id(each.item) in (excluded or {})]
+        refused.update(f"item: a person decided to {(excluded or {})[item_id(each.item)]} it" for each in decided)
+        chosen += [each for each in kept if each not in decided]
         left_out[name] = dict(sorted({**unread, **reasons, **refused}.items()))
     if unknown := [name for name in names if name not in SOURCES]:
         raise PoolError(f"release.sources={unknown[0]} is no source; use {', '.join(SOURCES)}")
@@ -170,7 +178,7 @@ def _alike(a: str, b: str) -> bool:
 
 def _finished(chosen: Sequence[Chosen], seed: int) -> list[ScopedItem]:
     """The items with ids, letters and dependency groups, in the order of source, dimension and id."""
-    ids = [_id(each.item) for each in chosen]
+    ids = [item_id(each.item) for each in chosen]
     places = options.placed([each.item.group for each in chosen], ids, seed)
     groups = dependency_groups(chosen)
     items = []
@@ -189,7 +197,7 @@ def _finished(chosen: Sequence[Chosen], seed: int) -> list[ScopedItem]:
     return sorted(items, key=lambda item: (SOURCES.index(item.source), item.dimension, item.id))
 
 
-def _id(item: ScopedItem) -> str:
+def item_id(item: ScopedItem) -> str:
     """Source, dimension and a hash of question, contexts and options, whatever the options' order."""
     content = "\n".join([item.question, item.g, item.s, *sorted(item.options)])
     return f"{item.source}-{item.dimension}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"

@@ -1,7 +1,7 @@
 """CondAmbigQA: questions whose answers depend on a condition (Li et al., 2025), for the condition supplement.
 
-Used are questions after a person whose answers are sentences of one pattern, `NAME verb ... CONDITION.`: the sentence is
-the context, and without its name the question. Distractors come from the same question, so it needs four such answers.
+Used are questions after a person whose answers are sentences of one pattern, `NAME verb ... CONDITION.`: the sentence
+is the context, and without its name the question. Distractors come from the same question: it needs four such answers.
 """
 
 import re

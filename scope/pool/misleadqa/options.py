@@ -8,7 +8,7 @@ from scope.scopes import LETTERS
 
 
 def letter_pairs() -> Iterator[tuple[int, int]]:
-    """(gold place, lure place) for ever: after any number of them, counts of golds, lures and pairs differ by one at most.
+    """(gold place, lure place) for ever; counts of golds, of lures and of pairs never differ by more than one.
 
     The pairs of one distance, (0, d) to (3, 3 + d), have every gold and every lure once.
     """

@@ -114,7 +114,7 @@ def value_of(frame: Frame, answers: Sequence[str]) -> tuple[str, tuple[str, ...]
 def _is_name(text: str) -> bool:
     words = text.split()
     return len(words) <= 5 and all(
-        word in _SMALL or re.fullmatch(r"[^\W\d_][\w.'’-]*\.?", word) and word[0].isupper() for word in words
+        word in _SMALL or (re.fullmatch(r"[^\W\d_][\w.'’-]*\.?", word) and word[0].isupper()) for word in words
     )
 
 
