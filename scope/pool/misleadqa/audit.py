@@ -205,12 +205,14 @@ def adjudication_sheet(sample: Mapping[str, Any], reviews: Mapping[str, Mapping[
     for id, given in sorted(reviews.items()):
         if not all(review[q] for review in given.values() for q in QUESTIONS):
             free = [str(n) for n in range(1, ANNOTATORS + 1) if n not in given]
-            said = "; ".join(
-                f"{n}: {', '.join(q for q in QUESTIONS if not review[q]) or 'all yes'} {review['label']} {review['note']}"
-                for n, review in sorted(given.items())
-            )
+            said = "; ".join(f"{n}: {_said(review)}" for n, review in sorted(given.items()))
             writer.writerow((id, " ".join(free), said, "", ""))
     return text.getvalue()
+
+
+def _said(review: Mapping[str, Any]) -> str:
+    noes = [name for name in QUESTIONS if not review[name]]
+    return f"no to {', '.join(noes)} ({review['label']}): {review['note']}" if noes else "all yes"
 
 
 def all_pairs(sample: Mapping[str, Any]) -> Counter[tuple[int, ...]]:

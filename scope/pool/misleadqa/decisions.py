@@ -26,7 +26,7 @@ def decision_sheet(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def decided(path: str | Path) -> dict[str, str]:
-    """Item id -> decision of every item that a person keeps out; PoolError for what is no decision, or has no reason."""
+    """Item id -> decision of every item that a person keeps out; PoolError for no decision, or one without a reason."""
     found = {}
     for where, row in read_rows(Path(path)):
         if isinstance(row, str):

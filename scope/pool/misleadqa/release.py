@@ -159,8 +159,8 @@ def datasheet(items: Sequence[ScopedItem], found: Mapping[str, Any]) -> str:
         f"# Out-of-scope and false context, release {found['version']}",
         f"{main} questions of the main split and {len(items) - main} of the condition supplement, each with four "
         "options, abstention, and three contexts: G states the answer at the question's scope, S a true fact at "
-        "another scope, and F, **which is false by construction**, puts the value of S at the question's scope. F serves "
-        "to evaluate models; it is no source of facts and no training data. Schema: `scope/scopes.py`.",
+        "another scope, and F, **which is false by construction**, puts the value of S at the question's scope. "
+        "F serves to evaluate models; it is no source of facts and no training data. Schema: `scope/scopes.py`.",
         f"Made by `{found['command']}` (seed {found['seed']}) after MisleadQA, Sec. 3 and App. A; wording and items "
         "are this project's own.",
         "## Composition",

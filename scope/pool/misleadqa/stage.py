@@ -7,8 +7,8 @@ from pathlib import Path
 from scope import recipe as recipes
 from scope.pool.misleadqa import checks
 from scope.pool.misleadqa.build import build as built
-from scope.pool.misleadqa.facts import Wording
 from scope.pool.misleadqa.decisions import decided
+from scope.pool.misleadqa.facts import Wording
 from scope.pool.misleadqa.release import Release, freeze, load_release, report
 from scope.pool.questions import PoolError
 from scope.recipe import Recipe, asset, nearest
