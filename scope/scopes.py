@@ -204,14 +204,11 @@ def _read(row: Mapping[str, Any], columns: Mapping[str, str]) -> ScopedItem | st
             found = tuple(Edit(int(e["start"]), int(e["end"]), str(e["text"])) for e in edits)
         except (TypeError, KeyError, ValueError):
             return f"edits: {name}: are no list of start, end and text; write one object an edit"
-    scopes = {c: {str(k): str(v) for k, v in values[c].items() if v is not None} for c in ("target", "alternative")}
-    return ScopedItem(
-        **texts,
-        **scopes,
-        options=tuple(options),
-        edits=found,
-        provenance=_plain(values["provenance"]),  # type: ignore[arg-type]
-    )
+    made: dict[str, Any] = {**texts, "options": tuple(options), "edits": found}
+    for column in ("target", "alternative"):
+        made[column] = {str(k): str(v) for k, v in values[column].items() if v is not None}
+    made["provenance"] = _plain(values["provenance"])
+    return ScopedItem(**made)
 
 
 def _plain(value: Any) -> Any:

@@ -19,7 +19,7 @@ GOOD = ScopedItem(
     id="minimum_wage-time-1",
     source="minimum_wage",
     dimension="time",
-    question="In US dollars per hour, what rate was on record as the state minimum wage for Nebraska on January 1, 1997?",
+    question="In US dollars, what rate was on record as the state minimum wage for Nebraska on January 1, 1997?",
     options=("$5.15", "$9.00", "$4.25", "$5.85"),
     gold="C",
     lure="A",
@@ -102,7 +102,11 @@ def _ram(n: int) -> dict:
     titles = [f"Fort Hill{n} ({state})" for state in states]
     years = (str(1861 + 7 * n), str(1902 + 5 * n))
     documents = [
-        {"text": f"{title} Fort Hill{n} is a house in {state}. It was built in {year}. It is", "type": "correct", "answer": year}
+        {
+            "text": f"{title} Fort Hill{n} is a house in {state}. It was built in {year}. It is",
+            "type": "correct",
+            "answer": year,
+        }
         for title, state, year in zip(titles, states, years, strict=True)
     ]
     documents.append({"text": f"{titles[0]} It was built in 1999.", "type": "misinfo", "answer": "1999"})

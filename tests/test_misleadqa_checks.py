@@ -58,10 +58,10 @@ PLANTED = {
     "edits_are_answers": [(changed(edits=(Edit(0, 3, "A"),)), "an edit puts 'A' for 'The'")],
     "no_gold_in_f": [
         (changed(f=f"{GOOD.f} That is 4.250 dollars."), "F holds '$4.25'"),
-        (changed(f=f"{GOOD.f} A fiver less six bits.", provenance=with_gold("$4.25", ["a fiver less six bits"])), "six bits"),
+        (changed(f=f"{GOOD.f} Six bits less.", provenance=with_gold("$4.25", ["six bits less"])), "six bits"),
         (
             changed(
-                options=("Al Bo", "Cy Do", "Manmohan Singh", "Ed Fu"), f="In 1997 Al Bo led; Singh had led before.", g="x"
+                options=("Al Bo", "Cy Do", "Manmohan Singh", "Ed Fu"), f="Al Bo led; Singh had led before.", g="x"
             ),
             "F holds 'Singh', the last name",
         ),
@@ -153,7 +153,8 @@ def test_a_value_is_found_in_another_spelling(text, value):
 
 
 @pytest.mark.parametrize(
-    "text, value", [("$14.25", "$4.25"), ("12,091", "2,091"), ("in 19970", "1997"), ("Anna", "Ann"), ("", "x"), ("x", "!")]
+    "text, value",
+    [("$14.25", "$4.25"), ("12,091", "2,091"), ("in 19970", "1997"), ("Anna", "Ann"), ("", "x"), ("x", "!")],
 )
 def test_what_only_looks_alike_is_no_mention(text, value):
     assert not spellings.mentions(text, value)
@@ -195,7 +196,10 @@ def test_someone_elses_columns_are_mapped(tmp_path):
     "fields, sentence",
     [
         ({"dimension": "season"}, "dimension: minimum_wage-time-1: unknown 'season'"),
-        ({"options": ["$5.15", "5.150", "$4.25", "$5.85"]}, "options: minimum_wage-time-1: A ('$5.15') and B ('5.150')"),
+        (
+            {"options": ["$5.15", "5.150", "$4.25", "$5.85"]},
+            "options: minimum_wage-time-1: A ('$5.15') and B ('5.150')",
+        ),
         ({"options": ["$5.15"]}, "are not four texts A to D"),
         ({"gold": "Q"}, "gold: minimum_wage-time-1: 'Q' is neither a letter"),
         ({"f": "Something else of 1997: $5.15"}, "replayed on G they do not give F"),
