@@ -30,7 +30,7 @@ _THE = (
     "Service", "Church", "Courthouse", "House", "Museum", "Depot", "Party", "Movement", "Bridge", "Empire", "Library",
     "Building", "Hotel", "Theatre", "Theater", "Mill", "Cathedral", "Lighthouse", "Station",
 )  # fmt: skip
-_THE_OF = r"(?:Church|Cathedral|City|Museum|Kingdom|Empire|Republic|Bank|People's Movement) of "
+_THE_OF = r"\b(?:Church|Cathedral|City|Museum|Kingdom|Empire|Republic|Bank|Movement|Order|University) of "
 #: A value this many years or more from the gold is a distractor of last resort. Ours.
 FAR = 60
 #: What a cut-off or abbreviated sentence ends in.
@@ -205,11 +205,13 @@ def phrase(title: str, question: str, named_thing: bool = False) -> str:
     name, what = (found["name"], found["what"]) if found else (title, "")
     bare = _base(title)
     asked = re.search(rf"(?i)\bthe {re.escape(name)}", question)
-    named = named_thing and (bare.endswith(_THE) or re.match(_THE_OF, bare))
+    named = named_thing and (bare.endswith(_THE) or re.search(_THE_OF, bare))
     article = "the " if (asked or named) and not name.startswith("The ") else ""
     if re.fullmatch(_WORK, what):
         return f'the {what} "{name}"'
-    if f'"{name.casefold()}"' in question.casefold():
+    if f'"{name.casefold()}"' in question.casefold() or re.match(
+        r"(?i)who (?:is the (?:artist|director)|directed)", question
+    ):
         name = f'"{name}"'
     return f"{article}{name} ({what})" if what else f"{article}{name}"
 

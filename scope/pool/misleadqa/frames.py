@@ -93,6 +93,7 @@ class Places:
 @dataclass(frozen=True, slots=True)
 class Words:
     """What `words.toml` holds. verbs: as a query has them -> past tense. vague: competitions that are not one alone.
+    refused: events and offices that were read and are not accepted.
 
     rewordings: an event -> another way to say the same.
     """
@@ -101,6 +102,7 @@ class Words:
     places: Places
     verbs: Mapping[str, str]
     vague: frozenset[str]
+    refused: frozenset[str]
     rewordings: Mapping[str, str]
 
     def base(self, past: str) -> str:
@@ -123,7 +125,14 @@ def word_lists() -> Words:
     places |= {alias: place for alias, place in lists["place_aliases"].items()}
     names |= {name: place for name, place in places.items() if name not in names}
     words = Capitals(names, frozenset(lists["words"].split()))
-    return Words(words, Places(places, within), lists["verbs"], frozenset(lists["vague"]), lists["rewordings"])
+    return Words(
+        words,
+        Places(places, within),
+        lists["verbs"],
+        frozenset(lists["vague"]),
+        frozenset(lists["refused"]),
+        lists["rewordings"],
+    )
 
 
 # ---------------------------------------------------------------- forms
@@ -153,9 +162,10 @@ def time_frame(question: str) -> Frame:
     text = _plain(question)
     asked = rf"(?:who is|who was|who is currently|what is (?:the )?name of) (?:the )?{_NEWEST}"
     if found := re.fullmatch(rf"{asked}(?P<role>(?:{_OFFICE})) (?P<of>of|for|at|in) (?P<body>.+?){_NOW}", text):
-        body = capitals(found["body"])
+        body, role = capitals(found["body"]), found["role"]
         of = "of" if found["of"] == "for" else found["of"]
-        return Frame("office", found["role"], (("role", f"{found['role'].replace('ceo', 'CEO')} {of} {body}"),), "name")
+        held = f"{role.replace('ceo', 'CEO')} {of} {body}"
+        return Frame("office", _office_relation(role, body, held), (("role", held),), "name")
     event = ""
     if found := re.fullmatch(r"when (?:was|is) (?:the )?last time (?:that )?(?P<event>.+)", text):
         event = found["event"]
@@ -178,6 +188,14 @@ def time_frame(question: str) -> Frame:
     if found := re.fullmatch(r"what is (?:the )?(?:current )?population of (?P<place>.+)", text):
         return Frame("population", "population", (("place", capitals(found["place"])),), "number")
     raise Unstated(_NO_FORM)
+
+
+def _office_relation(role: str, body: str, held: str) -> str:
+    """What makes holders of an office each other's distractors: a place's office, a court's, a cricket team's."""
+    place = body.removeprefix("the ")
+    if role == "chief justice" or place.endswith(" State") or place.casefold() in word_lists().places.names:
+        return role
+    return f"{role} of a cricket team" if "cricket" in body else held
 
 
 #: Past-tense verbs of an event that a last time is asked of; what follows one is the competition.
@@ -205,6 +223,13 @@ def _last_time(event: str) -> Frame:
 
 def place_frame(question: str) -> Frame:
     """The frame of a question whose answer depends on the place; Unstated where it has no known form."""
+    found = _place_frame(question)
+    if any(text in word_lists().refused for _, text in found.slots):
+        raise Unstated("question: was read and not accepted")
+    return found
+
+
+def _place_frame(question: str) -> Frame:
     capitals = word_lists().capitals
     text = _plain(question)
     if re.search(r"\b(?:last|next|current|now|today|present|recent|latest|this)\b", text):

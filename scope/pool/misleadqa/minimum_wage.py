@@ -52,7 +52,7 @@ def _year(fact: Fact) -> int:
 def _elsewhere(series: dict[str, dict[int, Fact]], fact: Fact) -> list[Fact]:
     """The facts of all other jurisdictions on the same date."""
     year = _year(fact)
-    return [facts[year] for state, facts in series.items() if state != fact.scope["location"] and year in facts]
+    return [facts[year] for facts in series.values() if year in facts and facts[year] != fact]
 
 
 def _series(tables: list[Table]) -> tuple[dict[str, dict[int, Fact]], Counts]:
@@ -86,13 +86,13 @@ def _series(tables: list[Table]) -> tuple[dict[str, dict[int, Fact]], Counts]:
 
 
 def _fact(state: str, year: int, rate: Decimal, place: str) -> Fact:
-    scope = {"location": state, "time": f"January 1, {year}"}
+    article = "the " if state.startswith("District") else ""
+    scope = {"location": f"{article}{state}", "time": f"January 1, {year}"}
     # One table holds all series, so that all its items share a document (App. A.4: a single dependency group).
     return Fact(f"${rate:.2f}", scope, {"row": place}, document=NAME)
 
 
 def _candidate(dimension: str, gold: Fact, lure: Fact, others: list[Fact], wording: Wording) -> Candidate:
-    state = gold.scope["location"]
     return Candidate(
         source=NAME,
         dimension=dimension,
@@ -103,7 +103,7 @@ def _candidate(dimension: str, gold: Fact, lure: Fact, others: list[Fact], wordi
         lure=lure,
         distractors=(others,),
         attribute="minimum wage",
-        cluster=state,
+        cluster=gold.scope["location"].removeprefix("the "),
         question_type="minimum wage",
         license="public domain (US Department of Labor; table MIT)",
         method="template",

@@ -18,7 +18,9 @@ from scope.pool.misleadqa.frames import Frame, Unstated, place_frame, time_frame
 
 NAME = "situatedqa"
 #: Titles before a person's name, which some answers have and others do not.
-_TITLES = r"^(?:president|prime minister|king|queen|emperor|governor|general|gen\.?|brigadier|sir|dr\.?|the) (?=\S)"
+_TITLES = (
+    r"^(?:president|prime minister|king|queen|emperor|governor|general|brigadier|sir|the|(?:gen|dr|mrs?)\.?) (?=\S)"
+)
 _SMALL = ("de", "da", "la", "von", "van", "bin", "al", "el", "of", "y", "and", "der", "den", "dos", "du")
 #: Forms whose answer is a person, known by two names or more; monarchs have one.
 _PEOPLE = ("office", "holder", "elected")
