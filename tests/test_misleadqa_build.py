@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from scoped import GOOD, write_rows, write_sources
+from server import Scripted, local_engine, small_model
 
 from scope.evaluation.judge import read as read_verdict
 from scope.items import Completion
@@ -329,6 +330,33 @@ def test_what_a_person_excludes_is_left_out_and_letters_are_balanced_again(items
     kept, left = build(SOURCES, data, WORDING, 2027, excluded=out)
     assert {item.id for item in items} - {item.id for item in kept} == set(out)
     assert checks.check_items(kept) == [] and "item: a person decided to exclude it" in left[items[0].source]
+
+
+@pytest.mark.slow
+def test_a_release_is_screened_through_a_server_and_every_output_kept(data, tmp_path, smollm2, capsys):
+    local = local_engine(small_model(tmp_path / "model", smollm2, max_position_embeddings=4096))
+    told = [f"data_dir={data}", f"output_dir={tmp_path}/run", "release.sources=[condambigqa]"]
+    stage.build(load("misleadqa", told))
+
+    def script(prompt):
+        if "could not be used: it holds no JSON object" in prompt:
+            return reply(distractors="fail")
+        return "Hm." if "the 1970 film" in prompt.split("Options:")[0] else reply(unique_answer="uncertain")
+
+    with Scripted(local, script) as server:
+        engine = ["judge.engine.kind=openai", f"judge.engine.base_url={server.url}", "judge.engine.server=here"]
+        recipe = load("misleadqa", [*told, *engine, "judge.model.base=lab/judge"])
+        screen.run(recipe)
+        asked = server.requests.total()
+        screen.run(recipe)
+        assert server.requests.total() == asked, "what is kept is not asked again"
+    folder = tmp_path / "run" / "screening" / "lab_judge"
+    rows = [json.loads(line) for line in (folder / "screening.jsonl").read_text("utf-8").splitlines()]
+    asks = {item.id: "the 1970 film" in item.question for item in stage.frozen(recipe).items}
+    assert {row["item_id"]: row["status"] == "flagged" for row in rows} == asks
+    assert {row["item_id"]: len(row["replies"]) for row in rows} == {id: 1 + asked for id, asked in asks.items()}
+    decisions = list(csv.DictReader((folder / "decisions.csv").open()))
+    assert [row["failed"] for row in decisions] == ["distractors"] * sum(asks.values())
 
 
 def test_the_prompt_holds_the_item_and_its_file_may_be_replaced(tmp_path):

@@ -23,7 +23,8 @@ def folder_of(recipe: Recipe) -> Path:
 def build(recipe: Recipe) -> None:
     """Build the items and freeze them as a release."""
     items, left_out = make(recipe)
-    command = " ".join(["python -m scope.pool build", *map(shlex.quote, _told(recipe))])
+    told = [word for word in _told(recipe) if not word.startswith(("output_dir=", "data_dir="))]  # places, not contents
+    command = " ".join(["python -m scope.pool build", *map(shlex.quote, told)])
     found = report(items, left_out, recipe.release.version, recipe.seed, command)
     folder = folder_of(recipe)
     release = freeze(folder, items, found)
