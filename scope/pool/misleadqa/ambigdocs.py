@@ -301,6 +301,4 @@ def _states(text: str, relation: Relation, known: Known) -> bool:
     )
 
 
-ORIGIN = Origin(
-    NAME, "ramdocs", "HanNight/RAMDocs", "Apache-2.0 (AmbigDocs), MIT (RAMDocs)", (("", "test"),), candidates
-)
+ORIGIN = Origin(NAME, "ramdocs", "HanNight/RAMDocs", (("", "test"),), candidates)

@@ -310,7 +310,7 @@ def check_items(items: Sequence[ScopedItem]) -> list[Finding]:
 
 
 def expressions(item: ScopedItem, which: str) -> list[str]:
-    """The text of `gold` or `lure` and its other expressions in the source, the shortest of one word left out."""
+    """The text of `gold` or `lure` and its other expressions in the source."""
     fact = item.provenance.get(which, {})
     texts = [item.gold_text if which == "gold" else item.lure_text, *fact.get("spellings", ())]
     return list(dict.fromkeys(texts))

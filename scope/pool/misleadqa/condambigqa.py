@@ -74,4 +74,4 @@ def _candidate(question: str, gold: Fact, lure: Fact, facts: list[Fact], wording
     )
 
 
-ORIGIN = Origin(NAME, "condambigqa", "Apocalypse-AGI-DAO/CondAmbigQA", "MIT", (("", "test"),), candidates)
+ORIGIN = Origin(NAME, "condambigqa", "Apocalypse-AGI-DAO/CondAmbigQA", (("", "test"),), candidates)

@@ -123,7 +123,6 @@ class Origin:
     name: str
     folder: str
     hub_id: str
-    license: str
     splits: tuple[tuple[str, str], ...]
     candidates: Callable[[list["Table"], "Wording"], tuple[list[Candidate], Counts]] = field(repr=False)
 

@@ -110,4 +110,4 @@ def _candidate(dimension: str, gold: Fact, lure: Fact, others: list[Fact], wordi
     )
 
 
-ORIGIN = Origin(NAME, "us_minimum_wage", "", "public domain; table MIT", (("", "us_minimum_wage"),), candidates)
+ORIGIN = Origin(NAME, "us_minimum_wage", "", (("", "us_minimum_wage"),), candidates)

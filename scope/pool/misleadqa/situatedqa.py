@@ -195,4 +195,4 @@ def _separate(dimension: str, a: Fact, b: Fact) -> bool:
 
 
 _SPLITS = tuple((config, split) for config in ("temp", "geo") for split in ("train", "dev", "test"))
-ORIGIN = Origin(NAME, "situatedqa", "siyue/SituatedQA", "not stated", _SPLITS, candidates)
+ORIGIN = Origin(NAME, "situatedqa", "siyue/SituatedQA", _SPLITS, candidates)
