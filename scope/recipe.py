@@ -27,6 +27,7 @@ from scope.schema import (
     ModelConfig,
     PairsConfig,
     PoolConfig,
+    ReleaseConfig,
     TrainerConfig,
     choice,
     number,
@@ -38,7 +39,7 @@ RECIPES = Path(__file__).resolve().parent.parent / "recipes"
 #: Keys that may be empty.
 OPTIONAL: tuple[str, ...] = ("arm", "push_to", "data_dir", "pool.questions", "pool.own_errors", "mining.quartets")
 OPTIONAL += ("engine.model", "engine.server", "engine.azure.endpoint", "engine.azure.api_version")
-OPTIONAL += ("engine.azure.deployment",)
+OPTIONAL += ("engine.azure.deployment", "release.decisions")
 OPTIONAL += tuple(f"judge.{key}" for key in OPTIONAL if key.startswith("engine."))
 
 
@@ -63,6 +64,7 @@ class Recipe:
     dry_run: bool = text(False, help="check everything that needs no model, print it, and stop")
     model: ModelConfig = field(default_factory=ModelConfig)
     pool: PoolConfig = field(default_factory=PoolConfig)
+    release: ReleaseConfig = field(default_factory=ReleaseConfig)
     mining: MiningConfig = field(default_factory=MiningConfig)
     pairs: PairsConfig = field(default_factory=PairsConfig)
     trainer: TrainerConfig = field(default_factory=TrainerConfig)

@@ -62,6 +62,7 @@ class ModelConfig:
 
 @dataclass
 class PoolConfig:
+    kind: str = choice("mist", "misleadqa", help="what `python -m scope.pool` builds; misleadqa: see release")
     train: str = text("authored", help="authored, composed (of pool.sources), or finished items: a file or a hub id")
     train_split: str = text("train", help="split of a hub data set")
     n_train: int = number(0, 0, help="items to draw; of a file the first n; 0 for all")
@@ -82,6 +83,19 @@ class PoolConfig:
     own_errors: str = text("", help="an evaluate/mist folder: wrong answers that its base gave when clean come first")
     format: str = choice("jsonl", "parquet", help="of the pool's files")
     on_bad_row: str = choice("error", "skip", help="refuse a pool with bad rows, or drop and count them")
+
+
+@dataclass
+class ReleaseConfig:
+    version: str = text("1.0.0", help="of the frozen items; changed items need a new one")
+    sources: list[str] = text(
+        ["minimum_wage", "situatedqa", "ambigdocs", "condambigqa"], help="where items are built from"
+    )
+    per_group: int = number(200, 1, help="most items of a source and scope dimension")
+    wording: str = text("scope/pool/misleadqa/wording.toml", help="TOML file of question and context templates")
+    decisions: str = text("", help="decisions.csv of a screening, filled in; what is not retained is left out")
+    screen_prompt: str = text("scope/pool/misleadqa/screen.txt", help="template of the screening prompt")
+    audit_seed: int = number(20261007, 0, help="ranks the items of the human audit, and pairs its annotators")
 
 
 @dataclass

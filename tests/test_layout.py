@@ -11,10 +11,10 @@ ROOT = Path(__file__).resolve().parent.parent
 #: Highest room first.
 ROOMS = [
     "publish",
-    "launch", "preview", "report", "evaluation", "training", "merge", "mining", "pairs", "mixture", "pool", "engines",
-    "models",
-    "gguf", "trie", "prompts", "items", "published", "forms", "columns", "tables", "answers", "conditions", "recipe",
-    "schema", "artifacts",
+    "launch", "preview", "report", "evaluation", "training", "merge", "mining", "pairs", "mixture", "pool", "asking",
+    "engines", "models",
+    "gguf", "trie", "prompts", "items", "scopes", "spellings", "published", "forms", "columns", "tables", "answers",
+    "conditions", "recipe", "schema", "artifacts",
 ]  # fmt: skip
 #: Rooms below that call one above, each for a reason.
 ALLOWED = {

@@ -80,7 +80,9 @@ def test_every_recipe_loads_and_can_run(name):
 def test_every_recipe_opens_with_its_launch_line_and_one_override(name):
     header = (ROOT / "recipes" / f"{name}.yaml").read_text().split("defaults:")[0]
     assert all(line.startswith("#") for line in header.strip().splitlines())
-    program = r"python -m scope\.pool build" if name.startswith("pool_") else r"accelerate launch .*train\.py"
+    program = (
+        r"python -m scope\.pool build" if name.startswith(("pool_", "misleadqa")) else r"accelerate launch .*train\.py"
+    )
     assert re.search(rf"{program} recipe={name}( [\w.]+=\S+)?$", header, re.MULTILINE)
     program = program.removeprefix("accelerate launch ")
     override = re.search(rf"One override: .*{program} recipe={name} '?([^\s']+)'?$", header, re.MULTILINE)

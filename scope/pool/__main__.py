@@ -4,6 +4,10 @@ build   make both pools; write them with report and datasheet to the run's pool 
 check   print every finding and the shortcut baselines; exit with 1 if there are findings
 show    print an item under its four conditions: item=ID, or item=NUMBER with pool=train or evaluation
 card    print the datasheet
+screen  MisleadQA: have a model judge six criteria of every item; only `fail` flags one, a person decides
+audit   MisleadQA: draw the sheets of six annotators, or import them where they are filled in
+
+With pool.kind=misleadqa (recipe=misleadqa) all of them are about a frozen release of MisleadQA's items.
 """
 
 import sys
@@ -16,6 +20,8 @@ from scope.conditions import Condition
 from scope.items import Item
 from scope.pool import checks, overlap, shortcuts, stage
 from scope.pool.datasheet import datasheet
+from scope.pool.misleadqa import audit, screen
+from scope.pool.misleadqa import stage as misleadqa
 from scope.pool.questions import PoolError
 from scope.prompts import user_prompt
 from scope.recipe import Recipe, nearest
@@ -54,6 +60,9 @@ def check(recipe: Recipe) -> None:
 def show(recipe: Recipe, item: str, pool: str) -> None:
     from rich.console import Console
 
+    if recipe.pool.kind == "misleadqa":
+        misleadqa.show(recipe, item)
+        return
     if pool not in stage.WHICH:
         raise PoolError(f"pool={pool} is neither train nor evaluation")
     items: list[Item] = getattr(stage.prepare(recipe), pool)
@@ -90,7 +99,23 @@ def _count(found: Mapping[str, Any]) -> int:
     return sum(sum(f["by_check"].values()) for f in found["findings"].values()) + found["overlap"]["pairs"]
 
 
-VERBS: dict[str, Callable[..., None]] = {"build": build, "check": check, "show": show, "card": card}
+def _either(mist: Callable[[Recipe], None], other: Callable[[Recipe], None]) -> Callable[[Recipe], None]:
+    """The verb for the kind of pool that the recipe has."""
+    return lambda recipe: (other if recipe.pool.kind == "misleadqa" else mist)(recipe)
+
+
+def _none(recipe: Recipe) -> None:
+    raise PoolError(f"pool.kind={recipe.pool.kind} has no screening and no audit; use recipe=misleadqa")
+
+
+VERBS: dict[str, Callable[..., None]] = {
+    "build": _either(build, misleadqa.build),
+    "check": _either(check, misleadqa.check),
+    "show": show,
+    "card": _either(card, misleadqa.card),
+    "screen": _either(_none, screen.run),
+    "audit": _either(_none, audit.run),
+}
 
 
 def main() -> None:

@@ -126,7 +126,7 @@ def transfer_rows(name: str, data_dir: str | Path | None = None) -> Iterator[tup
     """
     found = TRANSFER[name]
     if data_dir:
-        path = _local(Path(data_dir), name, found.split)
+        path = local_file(Path(data_dir), name, found.split)
         if path is None:
             raise PoolError(_absent(Path(data_dir), name, found.split))
         yield from read_rows(path)
@@ -217,7 +217,7 @@ def local_files(data_dir: Path, names: Iterable[str]) -> list[Path]:
     paths = []
     for name in names:
         if name in TRANSFER:
-            paths.append(_local(data_dir, name, TRANSFER[name].split))
+            paths.append(local_file(data_dir, name, TRANSFER[name].split))
         elif name in SOURCES:
             each = SOURCES[name]
             splits = dict.fromkeys(split for which in WHICH for split in each.splits[which])
@@ -245,10 +245,11 @@ def _split_file(source: Source, data_dir: Path, config: str, split: str) -> Path
     names = dict.fromkeys((split, source.hub_splits.get(split, split)))
     folders = [f"{source.folder}/{config}"] if config else []
     folders += [source.folder] if len(source.configs) == 1 else []
-    return next((p for folder in folders for name in names if (p := _local(data_dir, folder, name))), None)
+    return next((p for folder in folders for name in names if (p := local_file(data_dir, folder, name))), None)
 
 
-def _local(data_dir: Path, folder: str, split: str) -> Path | None:
+def local_file(data_dir: Path, folder: str, split: str) -> Path | None:
+    """The file that holds a split in a set's folder, whatever its kind; None if there is none."""
     paths = (data_dir / folder / f"{split}{ending}" for ending in _ENDINGS)
     return next((path for path in paths if path.is_file()), None)
 
