@@ -82,10 +82,10 @@ def draw(release: Release, seed: int) -> dict[str, Any]:
         name: [item for item in release.split("main") if item.group == name] for name in SAMPLED
     }
     chosen: list[ScopedItem] = []
-    for name, items in strata.items():
-        chosen += sorted(items, key=lambda item: _rank(seed, "sample", item.id))[: SAMPLED[name]]
+    for name, members in strata.items():
+        chosen += sorted(members, key=lambda item: _rank(seed, "sample", item.id))[: SAMPLED[name]]
     pairs = list(itertools.combinations(range(1, ANNOTATORS + 1), 2))
-    items = {}
+    items: dict[str, dict[str, Any]] = {}
     for place, item in enumerate(sorted(chosen, key=lambda item: _rank(seed, "pairs", item.id))):
         items[item.id] = {"stratum": item.group, "annotators": list(pairs[place % len(pairs)])}
     return {

@@ -224,7 +224,7 @@ def dependency_groups(chosen: Sequence[Chosen]) -> dict[tuple[str, str, str], st
     members: dict[object, list[tuple[str, str, str]]] = defaultdict(list)
     for cluster in dict.fromkeys(clusters):
         members[root(cluster)].append(cluster)
-    found = {}
+    found: dict[tuple[str, str, str], str] = {}
     for together in members.values():
         name = f"{min(together)[0]}-{fingerprint(sorted(together))[:8]}"
         found |= dict.fromkeys(together, name)

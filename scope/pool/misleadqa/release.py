@@ -107,7 +107,8 @@ def load_release(folder: str | Path) -> Release:
     if not (folder / SUMS).is_file():
         raise PoolError(f"{folder}: is no release of MisleadQA: it has no {SUMS}; name its folder, or build one")
     sums = (folder / SUMS).read_bytes()
-    wanted = dict(reversed(line.split("  ", 1)) for line in sums.decode("utf-8").splitlines() if "  " in line)
+    lines = [line.partition("  ") for line in sums.decode("utf-8").splitlines()]
+    wanted = {name: digest for digest, _, name in lines}
     if missing := [name for name in FILES if name not in wanted or not (folder / name).is_file()]:
         raise PoolError(f"{folder / missing[0]}: is missing from the release; copy it whole, or build it again")
     for name in FILES:
