@@ -430,7 +430,7 @@ def test_the_dry_run_counts_the_processes_of_its_launcher(monkeypatch, capsys):
 @pytest.mark.parametrize(
     "arguments, sentence",
     [
-        ([], "no recipe is named; add recipe=NAME with one of pool_authored"),
+        ([], "no recipe is named; add recipe=NAME with one of misleadqa, pool_authored"),
         (["recipe=quickstart", "recipe=smollm2_135m"], "recipe=quickstart,smollm2_135m names several recipes"),
         (["recipe=quickstart,smollm2_135m"], "names several recipes; run one at a time"),
         (["recipe=quikstart"], "recipe=quikstart does not exist; did you mean quickstart?"),
