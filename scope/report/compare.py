@@ -152,6 +152,8 @@ def _check_comparable(first: Evaluated, other: Evaluated, intersection: bool) ->
             "chat template settings": key["model"]["chat_template_kwargs"],
             "max_new_tokens": evaluation["max_new_tokens"],
             "judge": key.get("judge"),
+            "prompts or scoring": key.get("misleadqa"),
+            "releases": key["pool"] if "misleadqa" in key else None,
         }
 
     ours, theirs = settings(first), settings(other)
