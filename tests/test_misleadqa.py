@@ -592,9 +592,9 @@ def test_tables_show_every_panel_each_system_below_the_other_and_the_mean():
     outcomes = made["misleadqa_outcomes"]
     assert [group.heading for group in outcomes.groups][:3] == ["all items: no context", "all items: G alone", "B: S alone"]
     names = [row[0].text for row in outcomes.groups[0].rows]
-    assert names == ["base", "scope", "mean of 2", "by 30 clusters"]
+    assert names == ["base", "scope", "mean of 2", "by 38 clusters"]
     effects = [row[0].text for row in made["misleadqa_effects"].groups[0].rows]
-    assert effects[:3] == ["base", "by 30 clusters", "by 10 dependency groups"] and "mean of 2" in effects
+    assert effects[:3] == ["base", "by 38 clusters", "by 10 dependency groups"] and "mean of 2" in effects
     linked = made["misleadqa_scope_linked"].groups[0].rows[0]
     own = every["misleadqa_scope"]["systems"]["base"]["panels"]["linked"]["h"]["applicable"]
     assert f"({own['events']}/{own['n']})" in linked[3].text

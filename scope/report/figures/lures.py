@@ -37,13 +37,13 @@ def by_cell(found: Found) -> Drawing | None:
         return None
     shown = labels(list(rows), 16)
     drawn = figure(len(rows) * row_height(shown, 0.34) + 1.0)
-    for axes, (context, title) in zip(drawn.subplots(1, 2, sharey=True), CONTEXTS.items(), strict=True):
+    for side, (axes, (context, title)) in enumerate(zip(drawn.subplots(1, 2), CONTEXTS.items(), strict=True)):
         for row, own in enumerate(rows.values()):
             if row % 2:
                 axes.axhspan(row - 0.5, row + 0.5, color="#F4F4F4", zorder=0)
             for n, (cell, colour, marker) in enumerate(PLACES.values()):
                 _dot(axes, own[f"a {cell.format(context)}"]["lure"], row - 0.24 + 0.24 * n, fmt=marker, color=colour)
-        label_rows(axes, shown, [False] * len(rows))
+        label_rows(axes, [""] * len(rows) if side else shown, [False] * len(rows))
         axes.set_title(title, loc="left")
         axes.set_xlim(-4, 104)
         axes.set_xticks(range(0, 101, 25))
