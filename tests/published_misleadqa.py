@@ -103,12 +103,12 @@ def fit(target, sizes, least, most):
     """Integers between `least` and `most` for which the mean of 100 k / size is `target` within 0.005."""
     sizes, least, most = (np.asarray(column).tolist() for column in (sizes, least, most))
     assert all(low <= high for low, high in zip(least, most, strict=True))
-    found = [
-        min(max(round(target * n / 100), low), high) for n, low, high in zip(sizes, least, most, strict=True)
-    ]
+    found = [min(max(round(target * n / 100), low), high) for n, low, high in zip(sizes, least, most, strict=True)]
     share = 100 / len(sizes)
     off = share * sum(k / n for k, n in zip(found, sizes, strict=True)) - target
-    moves = list(itertools.product(range(len(sizes)), (-7, -2, -1, 1, 2, 7), range(len(sizes)), (-5, -2, -1, 0, 1, 2, 5)))
+    moves = list(
+        itertools.product(range(len(sizes)), (-7, -2, -1, 1, 2, 7), range(len(sizes)), (-5, -2, -1, 0, 1, 2, 5))
+    )
     while abs(off) > 0.005:
 
         def after(move):
@@ -220,9 +220,7 @@ def main():
             fill(one.labels[context], unhelped, less(on_b[context][m], on_a[context][m]))
     for order, kept_order, cells in (("g_first", "g_first", ("gs", "gf")),
                                      ("misleading_first", "f_first", ("sg", "fg"))):  # fmt: skip
-        lures = {
-            c: [count(orders[m, c, order]["lure"], n) for m, n in zip(MODELS, a_sizes, strict=True)] for c in "sf"
-        }
+        lures = {c: [count(orders[m, c, order]["lure"], n) for m, n in zip(MODELS, a_sizes, strict=True)] for c in "sf"}
         kept = [int(paired[kept_order, m]["n"]) for m in MODELS]
         names = {cell: name for name, cell in CONDITIONS.items()}
         with_s = complete(a_sizes, means["a", names[cells[0]]], {"gold": kept, "lure": lures["s"]})
@@ -264,7 +262,6 @@ def _inside(on_b, lures, outside, means, a_sizes):
             gone += taken
         made.append(inside)
     return made
-
 
 
 # ---------------------------------------------------------------- the condition supplement (Tables 17, 18)
@@ -331,12 +328,15 @@ def faithful():
     beside["f"] = complete(twice, means["f_with_g", "cf"], {"abstain": counts("f_with_g_abstain", twice)})
     # Of the gold answers with S and G as many on the common subset as its means say (Sec. 6.2).
     doubled = [2 * common[m] for m in MODELS]
-    before = [
-        sum(int(np.sum(main()[m].labels[cell] == "gold")) for cell in ("gs", "sg")) for m in MODELS
-    ]
+    before = [sum(int(np.sum(main()[m].labels[cell] == "gold")) for cell in ("gs", "sg")) for m in MODELS]
     kept = {
         "original": fit(98.92, doubled, np.subtract(doubled, np.subtract(twice, before)), np.minimum(doubled, before)),
-        "cf": fit(94.82, doubled, np.maximum(0, np.subtract(gold_sg, np.subtract(twice, doubled))), np.minimum(doubled, gold_sg)),
+        "cf": fit(
+            94.82,
+            doubled,
+            np.maximum(0, np.subtract(gold_sg, np.subtract(twice, doubled))),
+            np.minimum(doubled, gold_sg),
+        ),
     }
     found = {}
     for m, model in enumerate(MODELS):

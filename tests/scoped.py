@@ -23,14 +23,22 @@ FACTS = [
         *("Maine", "wages"),
     ),
     (
-        *("minimum_wage", "location", "What was the state minimum wage of Ohio on 1 January 2012, in dollars per hour?"),
+        *(
+            "minimum_wage",
+            "location",
+            "What was the state minimum wage of Ohio on 1 January 2012, in dollars per hour?",
+        ),
         *("$7.70", "$8.67", "$8.25", "$7.25"),
         "On 1 January 2012 the minimum wage of Ohio was $7.70 per hour.",
         "On 1 January 2012 the minimum wage of Vermont was $8.67 per hour.",
         *("Ohio", "wages"),
     ),
     (
-        *("minimum_wage", "location", "What was the state minimum wage of Utah on 1 January 2015, in dollars per hour?"),
+        *(
+            "minimum_wage",
+            "location",
+            "What was the state minimum wage of Utah on 1 January 2015, in dollars per hour?",
+        ),
         *("$7.25", "$9.15", "$8.00", "$9.47"),
         "On 1 January 2015 the minimum wage of Utah was $7.25 per hour.",
         "On 1 January 2015 the minimum wage of Vermont was $9.15 per hour.",
@@ -126,7 +134,12 @@ def scoped(n, **changed):
         cluster=cluster,
         dependency_group=group,
         split="condition" if dimension == "condition" else "main",
-        provenance={"method": "written for a test", "gold": "row 1", "lure": "row 2", "distractors": ["row 3", "row 4"]},
+        provenance={
+            "method": "written for a test",
+            "gold": "row 1",
+            "lure": "row 2",
+            "distractors": ["row 3", "row 4"],
+        },
     )
     return dataclasses.replace(made, **changed)
 

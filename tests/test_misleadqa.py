@@ -47,14 +47,15 @@ def test_a_release_is_read_in_one_seeded_order_whatever_the_order_of_its_rows(tm
     shuffled = random.Random(0).sample(ITEMS, len(ITEMS))
     again = MISLEADQA.load(recipe(tmp_path, items=shuffled))
     assert again.items == whole.items and again.key == whole.key
-    assert [item.id for item in SUITES["misleadqa_condition"].load(recipe(tmp_path)).items] in (["m11", "m12"], ["m12", "m11"])
+    assert [item.id for item in SUITES["misleadqa_condition"].load(recipe(tmp_path)).items] in (
+        ["m11", "m12"],
+        ["m12", "m11"],
+    )
 
 
 def test_the_sample_has_so_many_items_of_each_group_and_is_a_part_of_a_larger_one(tmp_path):
     scope = SUITES["misleadqa_scope"]
-    one, two = (
-        scope.load(recipe(tmp_path, f"evaluation.misleadqa.sample_per_group={n}")).items for n in (1, 2)
-    )
+    one, two = (scope.load(recipe(tmp_path, f"evaluation.misleadqa.sample_per_group={n}")).items for n in (1, 2))
     assert sorted(item.group for item in one) == sorted({item.group for item in ITEMS if item.split == "main"})
     assert len(two) == 10 and {item.id for item in one} < {item.id for item in two}
     assert SUITES["misleadqa_order"].load(recipe(tmp_path)).items == scope.load(recipe(tmp_path)).items
@@ -109,10 +110,15 @@ def test_a_file_of_items_is_read_too_and_no_items_are_a_sentence(tmp_path):
 def test_questions_that_were_trained_on_are_refused(tmp_path):
     given = recipe(tmp_path, f"output_dir={tmp_path / 'run'}")
     (tmp_path / "run" / "mine").mkdir(parents=True)
-    asked = {f"prompt_{c}": f"Solve this.\n\n{ITEMS[5].question}" for c in ("clean", "misleading", "correct", "irrelevant")}
+    asked = {
+        f"prompt_{c}": f"Solve this.\n\n{ITEMS[5].question}" for c in ("clean", "misleading", "correct", "irrelevant")
+    }
     more = {"chosen": "x", "rejected": "y", "chosen_source": "clean", "chosen_answer": "1", "rejected_answer": "2"}
     more |= {"source": "s", "answer_type": "numeric", "channel": "forum", "gold": "1"}
-    write_rows(tmp_path / "run" / "mine" / "quartets.jsonl", [Quartet("q", **asked, **more, chosen_request="", rejected_request="")])
+    write_rows(
+        tmp_path / "run" / "mine" / "quartets.jsonl",
+        [Quartet("q", **asked, **more, chosen_request="", rejected_request="")],
+    )
     with pytest.raises(StageError, match="misleadqa: 1 quartets that were trained on ask its questions"):
         MISLEADQA.check_held_out(given, MISLEADQA.load(given).items)
 
@@ -169,17 +175,24 @@ def test_labels_of_answers(text, finish, label, constrained):
 
 def test_a_scope_judgement_is_a_whole_label_or_invalid():
     scope = SUITES["misleadqa_scope"]
-    read = {t: scope.outcome(scoped(0), "judge_s", said(t, "stop"))["label"] for t in ("Not applicable.", "It is applicable")}
+    read = {
+        t: scope.outcome(scoped(0), "judge_s", said(t, "stop"))["label"]
+        for t in ("Not applicable.", "It is applicable")
+    }
     assert read == {"Not applicable.": "not_applicable", "It is applicable": "invalid"}
     assert scope.outcome(scoped(0), "judge_f", said("Cannot determine"))["label"] == "cannot_determine"
     assert read_choice(said("B"), LETTERS, letters=True)["value"] == "B"
 
 
-@pytest.mark.parametrize("text", ["{question} {options}", "{question}{options}{contexts}{gold}", "{question!r}{options}{contexts}", "{"])
+@pytest.mark.parametrize(
+    "text", ["{question} {options}", "{question}{options}{contexts}{gold}", "{question!r}{options}{contexts}", "{"]
+)
 def test_a_template_with_other_fields_is_refused(tmp_path, text):
     (tmp_path / "own.txt").write_text(text)
     given = recipe(tmp_path, f"evaluation.misleadqa.prompt={tmp_path / 'own.txt'}")
-    with pytest.raises(StageError, match=r"own.txt: .*evaluation.misleadqa.prompt.* \{question\}, \{options\}, \{contexts\}"):
+    with pytest.raises(
+        StageError, match=r"own.txt: .*evaluation.misleadqa.prompt.* \{question\}, \{options\}, \{contexts\}"
+    ):
         MISLEADQA.using(given)
 
 
@@ -187,7 +200,9 @@ def test_a_recipe_s_own_template_is_what_is_asked(tmp_path):
     (tmp_path / "own.txt").write_text("{{Pick}} one.\n{question}\n{options}{contexts}\n")
     given = recipe(tmp_path, f"evaluation.misleadqa.prompt={tmp_path / 'own.txt'}")
     own = MISLEADQA.using(given)
-    assert own.prompt(scoped(0), "g").startswith("{Pick} one.\nWhat was") and own.prompt(scoped(0), "g").endswith(scoped(0).g)
+    assert own.prompt(scoped(0), "g").startswith("{Pick} one.\nWhat was") and own.prompt(scoped(0), "g").endswith(
+        scoped(0).g
+    )
     assert own.settings(given) != MISLEADQA.settings(given), "another prompt is another evaluation"
 
 
@@ -203,7 +218,14 @@ BETTER = {**BASE, "s": "gggall", "f": "lggolo", "fg": "glgioo"}
 
 def rows(system, marks):
     return [
-        {"system": system, "item_id": f"m{n}", "cell": cell, "label": MARKS[m], "n_tokens": 1, "finish_reason": "choice"}
+        {
+            "system": system,
+            "item_id": f"m{n}",
+            "cell": cell,
+            "label": MARKS[m],
+            "n_tokens": 1,
+            "finish_reason": "choice",
+        }
         for cell, column in marks.items()
         for n, m in enumerate(column)
     ]
@@ -219,12 +241,27 @@ def test_rates_are_those_counted_by_hand():
     found = summed({"base": BASE, "merged": BETTER})
     base = {name: rate["estimate"] for name, rate in found["systems"]["base"]["rates"].items()}
     assert base == pytest.approx(
-        {"gold_s": 2 / 4, "lr_s": 1 / 4, "lr_f": 2 / 4, "delta_lr": 1 / 4, "rlr_s": 1 / 6, "rlr_f": 3 / 6, "delta_rlr": 2 / 6}
+        {
+            "gold_s": 2 / 4,
+            "lr_s": 1 / 4,
+            "lr_f": 2 / 4,
+            "delta_lr": 1 / 4,
+            "rlr_s": 1 / 6,
+            "rlr_f": 3 / 6,
+            "delta_rlr": 2 / 6,
+        }
     )
     assert found["systems"]["base"]["strata"] == {"b": 4, "a": 3, "a_clusters": 2}
     panel = found["systems"]["base"]["panels"]
     assert {k: r["estimate"] for k, r in panel["effects"]["all"].items()} == pytest.approx(
-        {"delta_lr": 1 / 4, "delta_rlr": 2 / 6, "reduction_f": 2 / 3 - 1 / 2, "reduction_s": 1 / 3 - 1 / 6, "order_f": 1 / 3, "order_s": 1 / 3}
+        {
+            "delta_lr": 1 / 4,
+            "delta_rlr": 2 / 6,
+            "reduction_f": 2 / 3 - 1 / 2,
+            "reduction_s": 1 / 3 - 1 / 6,
+            "order_f": 1 / 3,
+            "order_s": 1 / 3,
+        }
     )
     assert panel["outcomes"]["a fg"]["lure"]["events"] == 2 and panel["outcomes"]["b f"]["other"]["events"] == 1
     assert panel["paired"]["misleading_first"]["gold"]["n"] == 2, "the items of A that are gold with S before G"
@@ -250,7 +287,9 @@ def test_every_metric_names_exactly_the_cells_that_it_depends_on(suite):
     declared, rng = SUITES[suite], np.random.default_rng(3)
     choices = [label for label in declared.labels if label != "failed"]
     items = [scoped(n % 11) for n in range(60)]
-    cells = {c: rng.choice(choices[:2] if c.endswith(("none", "_g")) or c == "g" else choices, 60) for c in declared.cells}
+    cells = {
+        c: rng.choice(choices[:2] if c.endswith(("none", "_g")) or c == "g" else choices, 60) for c in declared.cells
+    }
 
     def estimates(labels):
         made = declared.rates(items, {c: [{"label": label} for label in column] for c, column in labels.items()})
@@ -304,7 +343,9 @@ def test_the_cluster_bootstrap_equals_one_in_plain_python():
     names = list("gloa")
     cluster = [rng.choice("uvwxyz") for _ in range(30)]
     marked = {
-        system: {c: "".join(rng.choices(names, [6, 2, 1, 1] if c in ("none", "g") else [3, 4, 1, 1], k=30)) for c in BASE}
+        system: {
+            c: "".join(rng.choices(names, [6, 2, 1, 1] if c in ("none", "g") else [3, 4, 1, 1], k=30)) for c in BASE
+        }
         for system in ("one", "two")
     }
     labels = {
@@ -316,7 +357,9 @@ def test_the_cluster_bootstrap_equals_one_in_plain_python():
         for context in "sf":
             rates[system, "lr", context], rates[system, "rlr", context] = lr(own, context), rlr(own, context)
     joined = {"delta": sum_of([rates[s, "rlr", "f"] - rates[s, "rlr", "s"] for s in labels]) / 2}
-    found = bootstrap_all({**{"".join(k): r for k, r in rates.items()}, **joined}, cluster, 300, 2027, levels={"delta": 0.975})
+    found = bootstrap_all(
+        {**{"".join(k): r for k, r in rates.items()}, **joined}, cluster, 300, 2027, levels={"delta": 0.975}
+    )
     weights = replicate_weights(cluster, 300, 2027)
     drawn = []
     for row in weights:
@@ -358,9 +401,7 @@ def sum_of(rates):
 def test_primary_contrasts_hold_jointly_and_everything_else_at_95():
     items = [scoped(n % 11, id=f"m{n}", cluster=f"c{n}", dependency_group=f"d{n // 3}") for n in range(60)]
     rng = random.Random(2)
-    marks = {
-        name: {c: "".join(rng.choices("glo", [8, 3, 1], k=60)) for c in BASE} for name in ("base", "merged")
-    }
+    marks = {name: {c: "".join(rng.choices("glo", [8, 3, 1], k=60)) for c in BASE} for name in ("base", "merged")}
     found, plain = (summed(marks, items=items, replicates=800, level=level) for level in (0.95, 0.975))
     for metric in MISLEADQA.headings:
         own, wide = (made["systems"]["base"]["rates"][metric]["interval"] for made in (found, plain))
@@ -415,7 +456,9 @@ def test_all_suites_run_go_on_and_rescore_to_the_same_bytes(run, tmp_path, small
     engine = local_engine(small)
     item = next(i for i in ITEMS if i.id == outcomes[0]["item_id"])
     prompts = [MISLEADQA.prompt(item, cell) for cell in MISLEADQA.cells]
-    alone = [score_choices(engine, [p], LETTERS, Store(tmp_path / f"{n}.sqlite"), "t")[0] for n, p in enumerate(prompts)]
+    alone = [
+        score_choices(engine, [p], LETTERS, Store(tmp_path / f"{n}.sqlite"), "t")[0] for n, p in enumerate(prompts)
+    ]
     np.testing.assert_allclose([c.log_probs for c in alone], [r["log_probs"] for r in outcomes[:8]], atol=1e-4)
     assert [c.text for c in alone] == [row["value"] for row in outcomes[:8]]
 
@@ -552,8 +595,8 @@ def test_a_template_that_prints_the_day_or_thinks_is_refused_until_it_is_pinned(
 # ---------------------------------------------------------------- reports
 
 
-def made_up(names, suite="misleadqa", n=60, seed=5):
-    """Results of random answers of a suite, as `compare` completes them."""
+def made_up(names, suite="misleadqa", n=60, seed=5, failed=False):
+    """Results of random answers of a suite, as `compare` completes them. failed: one request of the last system."""
     rng, declared = np.random.default_rng(seed), SUITES[suite]
     items = [scoped(k % 11, id=f"m{k}", cluster=f"c{k // 2}", dependency_group=f"d{k // 6}") for k in range(n)]
     every = []
@@ -567,9 +610,17 @@ def made_up(names, suite="misleadqa", n=60, seed=5):
                 p = [0.9, 0.05, 0.03, 0.02]
             labels = rng.choice(choices, n, p=p)
             every += [
-                {"system": name, "item_id": f"m{k}", "cell": cell, "label": str(label), "n_tokens": 1, "finish_reason": "choice"}
+                {
+                    "system": name,
+                    "item_id": f"m{k}",
+                    "cell": cell,
+                    "label": str(label),
+                    "n_tokens": 1,
+                    "finish_reason": "choice",
+                }
                 for k, label in enumerate(labels)
             ]
+    every[-1]["label"] = "failed" if failed else every[-1]["label"]
     found = results(declared, items, every, Settings(replicates=60))
     named = {"model": "lab/base", "facts": {}, "notes": [], "steps": {name: None for name in names}}
     return {**found, **named, "folders": {name: f"runs/demo/{name}" for name in names}}
@@ -590,7 +641,11 @@ def test_tables_show_every_panel_each_system_below_the_other_and_the_mean():
         assert as_markdown(one) and as_html(one)
     assert r"$\Delta$" in as_latex(list(made.values()))
     outcomes = made["misleadqa_outcomes"]
-    assert [group.heading for group in outcomes.groups][:3] == ["all items: no context", "all items: G alone", "B: S alone"]
+    assert [group.heading for group in outcomes.groups][:3] == [
+        "all items: no context",
+        "all items: G alone",
+        "B: S alone",
+    ]
     names = [row[0].text for row in outcomes.groups[0].rows]
     assert names == ["base", "scope", "mean of 2", "by 38 clusters"]
     effects = [row[0].text for row in made["misleadqa_effects"].groups[0].rows]
@@ -601,7 +656,9 @@ def test_tables_show_every_panel_each_system_below_the_other_and_the_mean():
     assert panels.mean_name(every["misleadqa"]) == "mean of 2"
 
 
-@pytest.mark.parametrize("names", [["base"], ["base", "scope"], ["base", "x" * 60, "scope", "opsd", "sft", "no_clean_rows"]])
+@pytest.mark.parametrize(
+    "names", [["base"], ["base", "scope"], ["base", "x" * 60, "scope", "opsd", "sft", "no_clean_rows"]]
+)
 def test_no_label_of_a_figure_lies_over_another_or_outside(names):
     made = {drawing.name: drawing for drawing in figures.draw(every_misleadqa(names))}
     assert {"lures_misleadqa", "scope_recognition"} <= set(made)
@@ -613,4 +670,6 @@ def test_no_label_of_a_figure_lies_over_another_or_outside(names):
     shown = sorted(float(line.get_xdata()[0]) for line in dots)
     own = [*found["systems"].values(), *([found["mean"]] if len(names) > 1 else [])]
     cells = ("a s", "a gs", "a sg", "a f", "a gf", "a fg")
-    assert shown == pytest.approx(sorted(100 * one["panels"]["outcomes"][c]["lure"]["estimate"] for one in own for c in cells))
+    assert shown == pytest.approx(
+        sorted(100 * one["panels"]["outcomes"][c]["lure"]["estimate"] for one in own for c in cells)
+    )

@@ -97,7 +97,9 @@ def test_table_25_the_groups_add_up_to_b_and_a():
         strata = found()["systems"][model]["strata"]
         assert sum(ours["lr_f"]["n"] for ours in groups.values()) == strata["b"]
         for metric in ("lr_s", "rlr_f"):
-            weighted = sum(ours[metric]["events"] for ours in groups.values()) / sum(g[metric]["n"] for g in groups.values())
+            weighted = sum(ours[metric]["events"] for ours in groups.values()) / sum(
+                g[metric]["n"] for g in groups.values()
+            )
             assert weighted == pytest.approx(found()["systems"][model]["rates"][metric]["estimate"])
 
 

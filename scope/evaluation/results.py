@@ -68,9 +68,7 @@ def results(suite: Suite, items: Sequence[Any], outcomes: Sequence[Row], setting
         "against": settings.reference,
         **counted.design(),
         "systems": {name: {"rates": {}, "cells": _cells(suite, rows[name])} for name in names},
-        "differences": {
-            name: {"rates": {}, **suite.against(rows[settings.reference], rows[name])} for name in against
-        },
+        "differences": {name: {"rates": {}, **suite.against(rows[settings.reference], rows[name])} for name in against},
         "slices": {},
     }
     for name in names:

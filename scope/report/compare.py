@@ -213,7 +213,9 @@ def as_text(found: dict[str, Any], with_published: bool = False) -> str:
     from rich.table import Table
 
     stream = io.StringIO()
-    console = Console(file=stream, width=width(SUITES[found["suite"]]), color_system=None, highlight=False, markup=False)
+    console = Console(
+        file=stream, width=width(SUITES[found["suite"]]), color_system=None, highlight=False, markup=False
+    )
     rates = tables.rates(found, with_published)
     console.print(rates.title, soft_wrap=True)
     main = Table()

@@ -93,4 +93,3 @@ def lr(labels: Labels, context: str, stratum: Bools | None = None) -> Ratio:
 def rlr(labels: Labels, context: str) -> Ratio:
     """RLR: share of A on which the lure is chosen though G stands beside, the mean of both orders."""
     return share(labels.a(), *(labels.are(cell, "lure") for cell in both_orders(context)))
-
