@@ -8,7 +8,7 @@ import csv
 import dataclasses
 import itertools
 from collections import defaultdict
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from conftest import SHARED
@@ -109,17 +109,17 @@ def fit(target, sizes, least, most):
     moves = list(
         itertools.product(range(len(sizes)), (-7, -2, -1, 1, 2, 7), range(len(sizes)), (-5, -2, -1, 0, 1, 2, 5))
     )
+
+    def after(move, off):
+        i, up, j, down = move
+        changed = {i: found[i] + up, j: found[j] + down} if i != j else {i: found[i] + up + down}
+        if not all(least[n] <= k <= most[n] for n, k in changed.items()):
+            return abs(off)
+        return abs(off + share * (up / sizes[i] + down / sizes[j]))
+
     while abs(off) > 0.005:
-
-        def after(move):
-            i, up, j, down = move
-            changed = {i: found[i] + up, j: found[j] + down} if i != j else {i: found[i] + up + down}
-            if not all(least[n] <= k <= most[n] for n, k in changed.items()):
-                return abs(off)
-            return abs(off + share * (up / sizes[i] + down / sizes[j]))
-
-        best = min(moves, key=after)
-        assert after(best) < abs(off), f"no integers of {sizes} have the mean {target}: {found}"
+        best = min(moves, key=partial(after, off=off))
+        assert after(best, off) < abs(off), f"no integers of {sizes} have the mean {target}: {found}"
         i, up, j, down = best
         found[i] += up
         found[j] += down
@@ -229,7 +229,7 @@ def main():
         unkept = np.subtract(a_sizes, kept)
         gold = fit(
             means["a", names[cells[1]]]["gold"], a_sizes, kept_gold,
-            np.minimum(np.add(kept_gold, unkept - np.subtract(lures["f"], kept_lure)), np.subtract(a_sizes, lures["f"])),
+            np.minimum(kept_gold + unkept - np.subtract(lures["f"], kept_lure), np.subtract(a_sizes, lures["f"])),
         )  # fmt: skip
         with_f = complete(a_sizes, means["a", names[cells[1]]], {"gold": gold, "lure": lures["f"]})
         for m, model in enumerate(MODELS):

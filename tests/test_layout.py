@@ -13,7 +13,8 @@ ROOMS = [
     "publish",
     "launch", "preview", "report", "evaluation", "training", "merge", "mining", "pairs", "mixture", "pool", "engines",
     "models",
-    "gguf", "trie", "prompts", "items", "scopes", "published", "forms", "columns", "tables", "answers", "conditions", "recipe",
+    "gguf", "trie", "prompts", "items", "scopes",
+    "published", "forms", "columns", "tables", "answers", "conditions", "recipe",
     "schema", "artifacts",
 ]  # fmt: skip
 #: Rooms below that call one above, each for a reason.

@@ -88,8 +88,8 @@ def complete(
     limit: most tokens of a rendered prompt, 0 for the model's window alone. Nothing is ever cut.
     Under torchrun or accelerate each process generates its share and all return the whole list.
 
-    Raises TooLongError, naming every prompt beyond the limit or the model's window, and EngineError for a server that does
-    not answer, a spending cap or failed requests. What was answered by then is in the store.
+    Raises TooLongError, naming every prompt beyond the limit or the model's window, and EngineError for a server that
+    does not answer, a spending cap or failed requests. What was answered by then is in the store.
     """
     return answered(engine, prompts, sampling, store, label, names, keep_failed, limit)
 

@@ -10,7 +10,6 @@ from scope.models import ResolvedModel, load_tokenizer
 from scope.prompts import as_messages
 from scope.schema import EngineConfig, ModelConfig
 
-
 #: For templates that print the day (MisleadQA, App. C.1): an example in a refusal, nothing is set by itself.
 DATE = "01 Oct 2026"
 

@@ -78,7 +78,8 @@ _LATEX = {
     **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
     **{"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"},
     **{'"': r"\textquotedbl{}", "`": r"\textasciigrave{}"},
-    **{"±": r"$\pm$", "−": "$-$", "↓": r"$\downarrow$", "→": r"$\to$", "Δ": r"$\Delta$", "–": r"\textendash{}", "…": r"\ldots{}"},
+    "Δ": r"$\Delta$",
+    **{"±": r"$\pm$", "−": "$-$", "↓": r"$\downarrow$", "→": r"$\to$", "–": r"\textendash{}", "…": r"\ldots{}"},
     **{"[": "{[}", "]": "{]}", "*": "{*}"},  # after the end of a row these would be read as its arguments
 }  # fmt: skip
 #: A document of its own; a single table can be copied out of it with these packages and commands.

@@ -8,7 +8,6 @@ is every context after a blank line, in the cell's order and without any label, 
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from scope.artifacts import StageError
 from scope.recipe import Recipe, asset
