@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from scoped import ITEMS, release, scoped
+from scoped_items import ITEMS, release, scoped
 from server import Server, local_engine, small_model
 from test_report_figures import check_labels
 

@@ -1,10 +1,13 @@
 """The condition supplement of MisleadQA, asked and counted as the main split, apart from it (MisleadQA, App. D.3).
 
-It is small: whoever reads its rates reads its counts, and a mean takes in every system however few its clusters.
+It is small: whoever reads its rates reads its counts. A system enters with two clusters in A, for one alone has nothing
+to be resampled against.
 """
 
 from collections.abc import Mapping, Sequence
 
+from scope.evaluation.misleadqa.labels import Labels
+from scope.evaluation.misleadqa.suite import clusters_in
 from scope.evaluation.suites.base import Row
 from scope.evaluation.suites.misleadqa import MisleadQA
 from scope.scopes import ScopedItem
@@ -19,7 +22,7 @@ class Condition(MisleadQA):
     columns = ()
 
     def enters(self, items: Sequence[ScopedItem], rows: Mapping[str, Sequence[Row]]) -> bool:
-        return True
+        return clusters_in(items, Labels(rows).a()) > 1
 
 
 SUITE = Condition()
