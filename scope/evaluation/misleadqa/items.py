@@ -44,7 +44,8 @@ def check_release(folder: Path) -> None:
     sums = folder / CHECKSUMS
     if not sums.is_file():
         raise StageError(f"{folder}: is no release, {CHECKSUMS} is missing; name a release folder, or a file of items")
-    listed = dict(reversed(line.split(maxsplit=1)) for line in sums.read_text("utf-8").splitlines() if line.strip())
+    lines = [line.split(maxsplit=1) for line in sums.read_text("utf-8").splitlines()]
+    listed = {line[1]: line[0] for line in lines if len(line) == 2}
     for name in {"items.jsonl"} | listed.keys():
         if not (folder / name).is_file() or listed.get(name) != file_hash(folder / name):
             raise StageError(
