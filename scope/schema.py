@@ -243,6 +243,20 @@ class DevConfig:
 
 
 @dataclass
+class MisleadQAConfig:
+    prompt: str = text("scope/evaluation/misleadqa/answer.txt", help="text file of the answering prompt")
+    faithful_prompt: str = text(
+        "scope/evaluation/misleadqa/faithful.txt", help="text file of the context-faithful answering prompt"
+    )
+    scope_prompt: str = text("scope/evaluation/misleadqa/scope.txt", help="text file of the scope-judgement prompt")
+    scoring: str = choice(
+        "token", "sequence", "text", help="answers: a letter's token, its tokens and the end token, or free text"
+    )
+    input_limit: int = number(4096, 0, help="most tokens of a prompt; longer ones are refused; 0: the model's window")
+    sample_per_group: int = number(40, 1, help="items of each source-scope group in the scope and order analyses")
+
+
+@dataclass
 class EvaluationConfig:
     suites: list[str] = text(["mist"], help="benchmarks, a folder each")
     systems: list[str] = text(
@@ -258,6 +272,7 @@ class EvaluationConfig:
     rescore: bool = operational(False, help="label the stored answers of a finished evaluation again, and stop")
     replicates: int = number(10_000, 1, help="bootstrap replicates")
     level: float = number(0.95, 0, 1, help="confidence level of the intervals")
+    misleadqa: MisleadQAConfig = field(default_factory=MisleadQAConfig)
 
 
 @dataclass

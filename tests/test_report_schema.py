@@ -6,6 +6,7 @@ import re
 import pyarrow.parquet as pq
 import pytest
 from conftest import ROOT
+from test_misleadqa import every_misleadqa, made_up
 from test_report import every_suite, mist
 
 from scope.evaluation.results import SCHEMA
@@ -61,6 +62,9 @@ def check(results, place):
 
 def test_the_report_of_synthetic_results_has_the_documented_keys():
     every = every_suite(["base", "scope"]) | {"failed": mist(["base", "scope"], failed=[("scope", "misleading")])}
+    every |= every_misleadqa(["base", "scope", "sft"])
+    every["withheld"] = made_up(["base", "scope"], failed=True)
+    every["few"] = made_up(["base", "scope"], n=16)
     seen = set().union(*(check(found, "report") for found in every.values()))
     documented = {tuple(row[0].split(".")) for row in table("results.json")}
     assert documented - seen == {("arm",), ("facts", "*")}, "every other key is one that real code writes"

@@ -79,17 +79,19 @@ def complete(
     label: str,
     names: Sequence[str] | None = None,
     keep_failed: bool = False,
+    limit: int = 0,
 ) -> list[Completion]:
     """Completions of `prompts` (user messages), in order; only what the store lacks is generated.
 
     names: what to call each prompt in a refusal, e.g. item id and cell. keep_failed: hand out requests that
     failed as completions with finish_reason `error` instead of raising; either way the next call asks again.
+    limit: most tokens of a rendered prompt, 0 for the model's window alone. Nothing is ever cut.
     Under torchrun or accelerate each process generates its share and all return the whole list.
 
-    Raises TooLongError, naming every prompt beyond the model's window, and EngineError for a server that does
-    not answer, a spending cap or failed requests. What was answered by then is in the store.
+    Raises TooLongError, naming every prompt beyond the limit or the model's window, and EngineError for a server that
+    does not answer, a spending cap or failed requests. What was answered by then is in the store.
     """
-    return answered(engine, prompts, sampling, store, label, names, keep_failed)
+    return answered(engine, prompts, sampling, store, label, names, keep_failed, limit)
 
 
 def score_choices(
@@ -101,6 +103,7 @@ def score_choices(
     by: str = "token",
     names: Sequence[str] | None = None,
     keep_failed: bool = False,
+    limit: int = 0,
 ) -> list[Completion]:
     """The likeliest of k options as the continuation of each prompt, with every option's log-probability.
 
@@ -117,7 +120,7 @@ def score_choices(
     options = tuple(choices)
     if len(options) < 2 or len(set(options)) < len(options) or "" in options:
         raise EngineError(f"the options {list(options)} cannot be scored; give two or more that differ, none empty")
-    return answered(engine, prompts, Choices(options, by), store, label, names, keep_failed)
+    return answered(engine, prompts, Choices(options, by), store, label, names, keep_failed, limit)
 
 
 def probabilities(completions: Sequence[Completion]) -> Any:

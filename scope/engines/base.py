@@ -89,6 +89,10 @@ class Engine:
         """Strings that data must not contain, for the tokenizer reads them as tokens of its own."""
         return []
 
+    def unpinned(self) -> list[str]:
+        """What the chat template leaves to the day or to the model, a sentence each: the date, thinking."""
+        return []
+
     def render(self, prompts: Sequence[str]) -> list[Any]:
         """User messages -> `Rendered`, generation prompt included."""
         raise NotImplementedError

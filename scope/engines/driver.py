@@ -7,7 +7,7 @@ numbers do not depend on what happened before, and it is committed whole as soon
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
@@ -40,13 +40,15 @@ def answered(
     label: str,
     names: Sequence[str] | None,
     keep_failed: bool,
+    limit: int = 0,
 ) -> list[Completion]:
     """`scope.engines.complete` and `score_choices`, which differ in `how` alone."""
     from tqdm import tqdm
 
     rendered = engine.render(prompts)
     named = names or [f"prompt {i} ({prompt[:60]!r})" for i, prompt in enumerate(prompts)]
-    if beyond := engine.too_long(rendered, how):
+    lengths = {i: len(r) for i, r in enumerate(rendered) if not isinstance(r, str)}
+    if beyond := engine.too_long(rendered, how) | _over(lengths, limit):
         raise _too_long(beyond, named)
     base = fingerprint({"engine": engine.identity(), **how.key()})
     hashes = [fingerprint(r if isinstance(r, str) else list(r)) for r in rendered]
@@ -103,7 +105,10 @@ def answered(
         if not keep_failed:
             raise EngineError(sentence)
         log.warning("%s", sentence)
-    return [found[key] for key in keys]
+    completions = [found[key] for key in keys]
+    if beyond := _over({i: c.n_prompt_tokens for i, c in enumerate(completions)}, limit):  # as a server counted
+        raise _too_long(beyond, named)
+    return completions
 
 
 def _carried_out(
@@ -190,6 +195,16 @@ def _completion(
         seconds=seconds,
         engine=out.engine or version,
     )
+
+
+def _over(lengths: Mapping[int, int], limit: int) -> dict[int, str]:
+    """Index -> sentence of every prompt of more tokens than `limit`; none for 0."""
+    return {
+        i: f"a prompt of {length} tokens exceeds the input limit of {limit}; prompts are not cut: leave the item out, "
+        "or raise the limit"
+        for i, length in lengths.items()
+        if limit and length > limit
+    }
 
 
 def _too_long(refused: dict[int, str], named: Sequence[str]) -> TooLongError:

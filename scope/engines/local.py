@@ -10,6 +10,9 @@ from scope.models import ResolvedModel, load_tokenizer
 from scope.prompts import as_messages
 from scope.schema import EngineConfig, ModelConfig
 
+#: For templates that print the day (MisleadQA, App. C.1): an example in a refusal, nothing is set by itself.
+DATE = "01 Oct 2026"
+
 
 class LocalEngine(Engine):
     """One model on disk (and at most one adapter), its tokenizer at hand."""
@@ -20,6 +23,21 @@ class LocalEngine(Engine):
 
     def control_tokens(self) -> list[str]:
         return [token.content for token in self.tokenizer.added_tokens_decoder.values()]
+
+    def unpinned(self) -> list[str]:
+        """Found by rendering: the prompt changes with the day, or without thinking."""
+        set_here = self.config.chat_template_kwargs
+        key, faults = "model.chat_template_kwargs", []
+
+        def shown(**more: Any) -> list[int]:
+            return render(self.tokenizer, "?", {**set_here, **more})
+
+        days = [shown(strftime_now=lambda form, day=day: day) for day in ("1", "2")]
+        if "date_string" not in set_here and days[0] != days[1]:
+            faults.append(f"prints the day's date; set {key}.date_string, e.g. {DATE!r}")
+        if set_here.get("enable_thinking") is not False and shown() != shown(enable_thinking=False):
+            faults.append(f"lets the model think; set {key}.enable_thinking=false")
+        return [f"the chat template of {self.resolved.name} {fault}" for fault in faults]
 
     def render(self, prompts: Sequence[str]) -> list[list[int]]:
         return [render(self.tokenizer, prompt, self.config.chat_template_kwargs) for prompt in prompts]
@@ -71,6 +89,11 @@ class LocalEngine(Engine):
                     f"the option {option!r} is {len(tokens)} tokens under the tokenizer of {self.resolved.name}; "
                     "name options of one token each, or score whole options with by=sequence"
                 )
+        if len({tokens[0] for tokens in ids}) < len(ids):
+            raise EngineError(
+                f"the options {list(choices.options)} share a token under the tokenizer of {self.resolved.name}; name "
+                "options that it tells apart, or score whole options with by=sequence"
+            )
         return ids
 
     def close(self) -> None:
@@ -89,7 +112,17 @@ def scored(choices: Choices, log_probs: Sequence[float], n_tokens: int) -> Gener
 
 
 def render(tokenizer: Any, prompt: str, template_kwargs: dict[str, Any]) -> list[int]:
-    """One user message -> token ids by the chat template, up to where the model begins to answer."""
+    """One user message -> token ids by the chat template, up to where the model begins to answer.
+
+    `date_string` in the settings is also the day of a template that asks the clock itself.
+    """
+    if not tokenizer.chat_template:
+        raise EngineError(
+            f"{tokenizer.name_or_path} has no chat template; use an instruction-tuned model, or put its template into "
+            "the folder as chat_template.jinja"
+        )
+    if day := template_kwargs.get("date_string"):
+        template_kwargs = {"strftime_now": lambda form: day, **template_kwargs}
     ids = tokenizer.apply_chat_template(
         as_messages(prompt), add_generation_prompt=True, tokenize=True, return_dict=False, **template_kwargs
     )

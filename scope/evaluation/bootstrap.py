@@ -82,8 +82,13 @@ def bootstrap_all(
     replicates: int = 10_000,
     seed: int = 0,
     level: float = 0.95,
+    levels: Mapping[str, float] | None = None,
 ) -> dict[str, Interval]:
-    """`bootstrap` of many rates over the same items in one pass: one resample for every system and metric."""
+    """`bootstrap` of many rates over the same items in one pass: one resample for every system and metric.
+
+    levels: of the rates whose interval is at another level than `level`, by name.
+    """
+    chosen = {name: _checked_level((levels or {}).get(name, level)) for name in rates}
     _checked_level(level)
     sizes = sorted({rate.n_items for rate in rates.values()})
     if len(sizes) > 1:
@@ -98,7 +103,7 @@ def bootstrap_all(
         np.add.at(summed, member, columns)
         columns = summed
     sums = np.concatenate([chunk.astype(np.float64) @ columns for chunk in _draws(n, replicates, seed)])
-    return {k: interval(rate.estimate(), _combine(rate, places, sums), level) for k, rate in rates.items()}
+    return {k: interval(rate.estimate(), _combine(rate, places, sums), chosen[k]) for k, rate in rates.items()}
 
 
 def bootstrap(

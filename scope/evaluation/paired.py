@@ -104,6 +104,14 @@ def mean_of(rates: Sequence[Rate]) -> Combination:
     return Combination(tuple((c / len(rates), ratio) for rate in rates for c, ratio in rate.terms))
 
 
+def restricted(rate: Rate, inside: ArrayLike) -> Rate:
+    """The rate over the items of a mask, bool (n_items,), resampled together with all others."""
+    mask = np.asarray(inside, dtype=bool)
+    if mask.all():
+        return rate
+    return Combination(tuple((c, Ratio(r.numerator * mask, r.denominator * mask)) for c, r in rate.terms))
+
+
 def accuracy_ratio(correct: Column, present: Mask = None) -> Ratio:
     """Share of True over all (present) items (Sec. 3.2, eq. 2). correct: bool (n_items,)."""
     (values,), kept = _read(present, correct=correct)

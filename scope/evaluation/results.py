@@ -4,19 +4,21 @@ Rates are fractions, an undefined rate is null, intervals are [low, high] at `le
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from scope.evaluation.bootstrap import Interval, bootstrap_all
-from scope.evaluation.paired import Combination, Rate, Ratio
+from scope.evaluation.bootstrap import Interval, bonferroni, bootstrap_all
+from scope.evaluation.paired import Rate, mean_of, restricted
 from scope.evaluation.suites.base import Row, Suite
 
 REFERENCE = "base"
 #: results.json's `schema`; it changes when a key changes its meaning or goes.
 SCHEMA = 1
+#: Where a number stands in results.json: the keys that lead to it.
+Place = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +35,10 @@ class Settings:
 def results(suite: Suite, items: Sequence[Any], outcomes: Sequence[Row], settings: Settings) -> dict[str, Any]:
     """Everything the tables show, per system, against the reference, and by slice.
 
-    Every interval of every system, metric and slice comes from the same resample of the items. A failed request is
-    missing, not wrong: the metrics that need it are withheld until it has been asked again, or all items with a
-    failed request are left out of all systems (`complete_only`), and counted either way.
+    Every interval of every system, metric and slice comes from the same resample of the items, or of their clusters
+    where the suite has some. A failed request is missing, not wrong: the metrics that need it are withheld until it
+    has been asked again, or all items with a failed request are left out of all systems (`complete_only`), and counted
+    either way. A system that does not enter (`Suite.enters`) has estimates without intervals, and joins no mean.
     """
     names = list(dict.fromkeys(row["system"] for row in outcomes))
     failed: dict[str, Counter[str]] = {name: Counter() for name in names}
@@ -51,53 +54,9 @@ def results(suite: Suite, items: Sequence[Any], outcomes: Sequence[Row], setting
     for row in outcomes:
         if (index := place.get(row["item_id"])) is not None:
             rows[row["system"]][row["cell"]][index] = row
-    rates = {name: suite.rates(items, rows[name]) for name in names}
+    counted = Counted(suite, items, rows, {} if settings.complete_only else failed, settings)
     against = [name for name in names if name != settings.reference] if settings.reference in names else []
-    withheld = {
-        name: {metric: n for metric in suite.headings if (n := sum(failed[name][cell] for cell in suite.needs(metric)))}
-        for name in names
-        if not settings.complete_only
-    }
-    slices = [
-        (column, value, np.array([str(getattr(item, column)) == value for item in items]))
-        for column in suite.columns
-        if len(values := sorted({str(getattr(item, column)) for item in items})) > 1
-        for value in values
-    ]
-    wanted: dict[tuple[str, str, str, str], Rate] = {}
-    for column, value, mask in [("", "", np.ones(len(items), bool)), *slices]:
-        inside = {name: {m: restricted(rate, mask) for m, rate in rates[name].items()} for name in names}
-        for metric in suite.headings:
-            wanted |= {(column, value, name, metric): inside[name][metric] for name in names}
-            wanted |= {
-                (column, value, f"{name} - {settings.reference}", metric): inside[name][metric]
-                - inside[settings.reference][metric]
-                for name in against
-            }
-    found = bootstrap_all(
-        {"\0".join(key): rate for key, rate in wanted.items()},
-        replicates=settings.replicates,
-        seed=settings.seed,
-        level=settings.level,
-    )
-
-    def shown(name: str, column: str = "", value: str = "", minus: str = "") -> dict[str, Any]:
-        holds = withheld.get(name, {}) | withheld.get(minus, {})
-        label = f"{name} - {minus}" if minus else name
-        return {
-            metric: _plain(found["\0".join((column, value, label, metric))], holds.get(metric, 0))
-            for metric in suite.headings
-        }
-
-    reference = settings.reference
-    by_slice: dict[str, dict[str, Any]] = {}
-    for column, value, mask in slices:
-        by_slice.setdefault(column, {})[value] = {
-            "items": int(mask.sum()),
-            "systems": {name: shown(name, column, value) for name in names},
-            "differences": {name: shown(name, column, value, reference) for name in against},
-        }
-    return {
+    found: dict[str, Any] = {
         "schema": SCHEMA,
         "suite": suite.name,
         "items": len(items),
@@ -105,15 +64,27 @@ def results(suite: Suite, items: Sequence[Any], outcomes: Sequence[Row], setting
         "complete_only": settings.complete_only,
         "level": settings.level,
         "replicates": settings.replicates,
-        "seed": settings.seed,
-        "against": reference,
-        "systems": {name: {"rates": shown(name), "cells": _cells(suite, rows[name])} for name in names},
+        "seed": counted.seed,
+        "against": settings.reference,
+        **counted.design(),
+        "systems": {name: {"rates": {}, "cells": _cells(suite, rows[name])} for name in names},
         "differences": {
-            name: {"rates": shown(name, minus=reference), **suite.against(*_answered(rows[reference], rows[name]))}
-            for name in against
+            name: {"rates": {}, **suite.against(*_answered(rows[settings.reference], rows[name]))} for name in against
         },
-        "slices": by_slice,
+        "slices": {},
     }
+    for name in names:
+        if strata := suite.strata(items, rows[name]):
+            found["systems"][name]["strata"] = dict(strata)
+    for column, value, mask in counted.slices:
+        part = {"items": int(mask.sum()), "systems": {}, "differences": {}}
+        found["slices"].setdefault(column, {})[value] = part
+    for where, rate in counted.numbers(against):
+        inner = found
+        for key in where[:-1]:
+            inner = inner.setdefault(key, {})
+        inner[where[-1]] = rate
+    return found
 
 
 def _answered(*systems: Mapping[str, Sequence[Row]]) -> list[dict[str, list[Row]]]:
@@ -123,22 +94,143 @@ def _answered(*systems: Mapping[str, Sequence[Row]]) -> list[dict[str, list[Row]
     return [{cell: [of[i] for i in kept] for cell, of in rows.items()} for rows in systems]
 
 
-def restricted(rate: Rate, inside: Any) -> Rate:
-    """The rate over the items of a mask, bool (n_items,), resampled together with all others."""
-    if inside.all():
-        return rate
-    return Combination(tuple((c, Ratio(r.numerator * inside, r.denominator * inside)) for c, r in rate.terms))
+class Counted:
+    """The rates of all systems, and what they are as plain data once they are resampled."""
+
+    def __init__(
+        self,
+        suite: Suite,
+        items: Sequence[Any],
+        rows: Mapping[str, Mapping[str, Sequence[Row]]],
+        failed: Mapping[str, Counter[str]],
+        settings: Settings,
+    ):
+        self.suite, self.settings = suite, settings
+        self.seed = settings.seed if suite.seed is None else suite.seed
+        self.units = suite.units(items)
+        self.rates = {name: suite.rates(items, rows[name]) for name in rows}
+        self.panels = {name: suite.panels(items, rows[name]) for name in rows}
+        self.enters = {name: suite.enters(items, rows[name]) for name in rows}
+        self.joint = bonferroni(settings.level, len(suite.primary)) if suite.primary else settings.level
+        self.withheld = {
+            name: {metric: n for metric in suite.headings if (n := sum(failed[name][c] for c in suite.needs(metric)))}
+            for name in failed
+        }
+        self.failed = {name: counts.total() for name, counts in failed.items()}
+        self.slices = [
+            (column, value, np.array([str(getattr(item, column)) == value for item in items]))
+            for column in suite.columns
+            if len(values := sorted({str(getattr(item, column)) for item in items})) > 1
+            for value in values
+        ]
+
+    def design(self) -> dict[str, Any]:
+        """What was resampled, at which levels, and who is averaged, where the suite says anything of it."""
+        found: dict[str, Any] = {}
+        if self.units:
+            found["units"] = {unit: len(set(labels)) for unit, labels in self.units.items()}
+        if self.suite.primary:
+            found["levels"] = {metric: self.joint for metric in sorted(self.suite.primary)}
+        if not all(self.enters.values()):
+            found["not_inferred"] = [name for name, enters in self.enters.items() if not enters]
+        if len(self.averaged) > 1:
+            found["mean"] = {"systems": self.averaged}
+        return found
+
+    @property
+    def averaged(self) -> list[str]:
+        """The systems of the mean; none where the suite has no mean."""
+        return [name for name, enters in self.enters.items() if enters] if self.suite.averaged else []
+
+    def numbers(self, against: Sequence[str]) -> Iterator[tuple[Place, dict[str, Any]]]:
+        """Every number with its place: of the first unit of resampling, then of the others for robust panels."""
+        by_unit = list(self.units.items()) or [("item", None)]
+        for n, (unit, clusters) in enumerate(by_unit):
+            wanted = self._wanted(against) if n == 0 else self._panel_rates(self.suite.robust)
+            levels = {where: self.joint for where in wanted if self._is_primary(where)}
+            found = bootstrap_all(
+                {"\0".join(where): rate for where, rate in wanted.items()},
+                clusters,
+                self.settings.replicates,
+                self.seed,
+                self.settings.level,
+                {"\0".join(where): level for where, level in levels.items()},
+            )
+            for where, rate in wanted.items():
+                shown = self._plain(where, rate, found["\0".join(where)])
+                yield (where if n == 0 else ("sensitivity", unit, *where)), shown
+
+    def _wanted(self, against: Sequence[str]) -> dict[Place, Rate]:
+        metrics, reference = self.suite.headings, self.settings.reference
+        wanted: dict[Place, Rate] = {}
+        for column, value, mask in [("", "", None), *self.slices]:
+            begin, last = (("slices", column, value), ()) if column else ((), ("rates",))
+            inside = self.rates
+            if mask is not None:
+                inside = {n: {m: restricted(rate, mask) for m, rate in own.items()} for n, own in self.rates.items()}
+            for metric in metrics:
+                for name, own in inside.items():
+                    wanted[(*begin, "systems", name, *last, metric)] = own[metric]
+                for name in against:
+                    minus = inside[name][metric] - inside[reference][metric]
+                    wanted[(*begin, "differences", name, *last, metric)] = minus
+        if len(names := self.averaged) > 1:
+            for metric in metrics:
+                wanted["mean", "rates", metric] = mean_of([self.rates[name][metric] for name in names])
+                for left_out in names:
+                    rest = [self.rates[name][metric] for name in names if name != left_out]
+                    wanted["mean", "without", left_out, metric] = mean_of(rest)
+        return wanted | self._panel_rates(frozenset(self.suite.panels_of))
+
+    def _panel_rates(self, chosen: frozenset[str]) -> dict[Place, Rate]:
+        """The rates of these panels, of each system and of the mean."""
+        wanted: dict[Place, Rate] = {}
+        for panel in (panel for panel in self.suite.panels_of if panel in chosen):
+            for name, own in self.panels.items():
+                for row, columns in own[panel].items():
+                    wanted |= {("systems", name, "panels", panel, row, c): rate for c, rate in columns.items()}
+            if len(names := self.averaged) > 1:
+                for row, columns in self.panels[names[0]][panel].items():
+                    for column in columns:
+                        every = [self.panels[name][panel][row][column] for name in names]
+                        wanted["mean", "panels", panel, row, column] = mean_of(every)
+        return wanted
+
+    def _is_primary(self, where: Place) -> bool:
+        return where[0] in ("systems", "mean") and where[-1] in self.suite.primary
+
+    def _plain(self, where: Place, rate: Rate, found: Interval) -> dict[str, Any]:
+        """A number as results.json has it."""
+        names = self._behind(where)
+        panel = where[:2] == ("mean", "panels") or (where[0] == "systems" and where[2] == "panels")
+        if panel:
+            withheld = sum(self.failed.get(name, 0) for name in names)
+        else:
+            withheld = sum(self.withheld.get(name, {}).get(where[-1], 0) for name in names)
+        if withheld:
+            return {"estimate": None, "interval": None, "sd": None, "undefined_replicates": 0, "withheld": withheld}
+        inferred = all(self.enters[name] for name in names)
+        shown: dict[str, Any] = {
+            "estimate": found.estimate,
+            "interval": [found.low, found.high] if inferred and found.low is not None else None,
+            "sd": found.sd if inferred else None,
+            "undefined_replicates": found.undefined,
+        }
+        if panel and where[0] == "systems" and len(rate.terms) == 1:
+            shown["events"], shown["n"] = (int(sum(column)) for column in _columns(rate))
+        return shown
+
+    def _behind(self, where: Place) -> list[str]:
+        """The systems whose answers a number depends on."""
+        if where[0] == "mean":
+            return [name for name in self.averaged if where[1] != "without" or name != where[2]]
+        kind, name = where[3:5] if where[0] == "slices" else where[:2]
+        return [name, self.settings.reference] if kind == "differences" else [name]
 
 
-def _plain(interval: Interval, withheld: int) -> dict[str, Any]:
-    if withheld:
-        return {"estimate": None, "interval": None, "sd": None, "undefined_replicates": 0, "withheld": withheld}
-    return {
-        "estimate": interval.estimate,
-        "interval": None if interval.low is None else [interval.low, interval.high],
-        "sd": interval.sd,
-        "undefined_replicates": interval.undefined,
-    }
+def _columns(rate: Rate) -> tuple[Any, Any]:
+    _, ratio = rate.terms[0]
+    return ratio.numerator, ratio.denominator
 
 
 def _cells(suite: Suite, rows: Mapping[str, Sequence[Row]]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from scope import artifacts
 from scope.artifacts import StageError
-from scope.engines import Sampling, Store, complete, opened, score_choices, shards
+from scope.engines import Choices, Completion, Sampling, Store, complete, opened, score_choices, shards
 from scope.evaluation import outcomes as table
 from scope.evaluation.results import Settings, results
 from scope.evaluation.suites import SUITES
@@ -48,7 +48,7 @@ def evaluate(recipe: Recipe) -> Path:
     if recipe.evaluation.rescore:
         return rescore(recipe)
     systems = open_systems(recipe)
-    planned = [plan(recipe, SUITES[name], systems) for name in recipe.evaluation.suites]
+    planned = [plan(recipe, SUITES[name].using(recipe), systems) for name in recipe.evaluation.suites]
     with artifacts.stage_lock(recipe.folder(FOLDER)) if shards.is_main() else nullcontext():
         waiting = [plan for plan in planned if not _is_done(plan)]
         if shards.is_main():
@@ -77,7 +77,7 @@ def plan(recipe: Recipe, suite: Suite, systems: Sequence[System]) -> Planned:
     items = selected(suite, loaded.items, recipe.evaluation.slice)
     items = items[: recipe.evaluation.limit or None]
     settings = recipe.part("evaluation")["evaluation"]
-    for name in ("suites", "systems", "models", "items", "transfer_items"):
+    for name in ("suites", "systems", "models", "items", "transfer_items", "misleadqa"):
         del settings[name]
     key = {
         "pool": loaded.key,
@@ -116,6 +116,8 @@ def run(recipe: Recipe, systems: Sequence[System], planned: Sequence[Planned]) -
     store = Store(recipe.folder("store") / "completions.sqlite")
     for system in systems:
         with opened(system.model, recipe.model, recipe.engine, system.adapter) as engine:
+            if any(work.suite.pinned for work in planned) and (faults := engine.unpinned()):
+                raise StageError("\n".join(faults))
             for work in planned:
                 usable = work.suite.usable(work.items, engine.control_tokens(), recipe)
                 if work.rows and usable != work.items:
@@ -132,17 +134,24 @@ def run(recipe: Recipe, systems: Sequence[System], planned: Sequence[Planned]) -
 
 def ask(recipe: Recipe, suite: Suite, system: System, engine: Any, items: Sequence[Any], store: Store) -> Iterable[Row]:
     """The outcome rows of one system, cell by cell of each item."""
-    requests = [(item, cell) for item in items for cell in suite.cells]
-    prompts = [system.prompt(suite.prompt(item, cell)) for item, cell in requests]
-    names = [f"item {item.id}, cell {cell}" for item, cell in requests]
-    label = f"{suite.name}: {system.name}"
-    if suite.options:
-        answers = score_choices(engine, prompts, suite.options, store, label, names=names, keep_failed=True)
-    else:
-        sampling = Sampling(recipe.evaluation.max_new_tokens)
-        answers = complete(engine, prompts, sampling, store, label, names=names, keep_failed=True)
-    for (item, cell), completion in zip(requests, answers, strict=True):
-        yield table.row(system.name, item.id, cell, completion, suite.outcome(item, cell, completion))
+    label, limit = f"{suite.name}: {system.name}", suite.input_limit(recipe)
+    answers: dict[tuple[str, str], Completion] = {}
+    cells_by: dict[Sampling | Choices, list[str]] = {}
+    for cell in suite.cells:
+        cells_by.setdefault(suite.how(cell, recipe), []).append(cell)
+    for how, cells in cells_by.items():
+        requests = [(item, cell) for item in items for cell in cells]
+        prompts = [system.prompt(suite.prompt(item, cell)) for item, cell in requests]
+        names = [f"item {item.id}, cell {cell}" for item, cell in requests]
+        if isinstance(how, Choices):
+            found = score_choices(engine, prompts, how.options, store, label, how.by, names, True, limit)
+        else:
+            found = complete(engine, prompts, how, store, label, names, True, limit)
+        answers |= {(item.id, cell): one for (item, cell), one in zip(requests, found, strict=True)}
+    for item in items:
+        for cell in suite.cells:
+            completion = answers[item.id, cell]
+            yield table.row(system.name, item.id, cell, completion, suite.outcome(item, cell, completion))
 
 
 def write(recipe: Recipe, work: Planned) -> None:

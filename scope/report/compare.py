@@ -22,6 +22,7 @@ from scope.evaluation.suites import SUITES
 from scope.evaluation.systems import UNTRAINED, is_trained
 from scope.recipe import nearest
 from scope.report import tables
+from scope.report.terminal import strata, width
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +153,8 @@ def _check_comparable(first: Evaluated, other: Evaluated, intersection: bool) ->
             "chat template settings": key["model"]["chat_template_kwargs"],
             "max_new_tokens": evaluation["max_new_tokens"],
             "judge": key.get("judge"),
+            "prompts or scoring": key.get("misleadqa"),
+            "releases": key["pool"] if "misleadqa" in key else None,
         }
 
     ours, theirs = settings(first), settings(other)
@@ -210,7 +213,9 @@ def as_text(found: dict[str, Any], with_published: bool = False) -> str:
     from rich.table import Table
 
     stream = io.StringIO()
-    console = Console(file=stream, width=150, color_system=None, highlight=False, markup=False)
+    console = Console(
+        file=stream, width=width(SUITES[found["suite"]]), color_system=None, highlight=False, markup=False
+    )
     rates = tables.rates(found, with_published)
     console.print(rates.title, soft_wrap=True)
     main = Table()
@@ -225,7 +230,7 @@ def as_text(found: dict[str, Any], with_published: bool = False) -> str:
     for rows in tables.paired_rows(found):
         main.add_section()
         for texts in rows:
-            main.add_row(*texts)
+            main.add_row(texts[0], *("" for _ in strata(found)), *texts[1:])
     console.print(main)
     for line in [*tables.legend(found), *tables.source(found, with_published, "Table 1 or 2")]:
         console.print(line)

@@ -78,6 +78,7 @@ _LATEX = {
     **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
     **{"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"},
     **{'"': r"\textquotedbl{}", "`": r"\textasciigrave{}"},
+    "Δ": r"$\Delta$",
     **{"±": r"$\pm$", "−": "$-$", "↓": r"$\downarrow$", "→": r"$\to$", "–": r"\textendash{}", "…": r"\ldots{}"},
     **{"[": "{[}", "]": "{]}", "*": "{*}"},  # after the end of a row these would be read as its arguments
 }  # fmt: skip

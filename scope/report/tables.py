@@ -1,14 +1,14 @@
 """The paper's tables from results: rates, transfer suites side by side, differences, and slices."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from scope.evaluation.suites import SUITES
-from scope.report import published
+from scope.report import panels, published
 from scope.report.lines import PUBLISHED, Line, best, measured
 from scope.report.markup import Cell, Group, Table
-from scope.report.terminal import better, difference, interval, notes, rate
+from scope.report.terminal import better, difference, inference, interval, mean_rows, notes, rate, resamples, strata
 
 #: Suites that stand together in one table (Table 2); every other suite has one of its own.
 TRANSFER = ("gsm_ic", "gsm_plus", "sycophancy")
@@ -17,7 +17,11 @@ NONE = "–"
 
 def tables(results: Mapping[str, dict[str, Any]], with_published: bool = False) -> list[Table]:
     """Every table there is data for. results: suite -> `compare`'s results."""
-    made = [rates(found, with_published) for name, found in results.items() if name not in TRANSFER]
+    made = []
+    for name, found in results.items():
+        if name not in TRANSFER:
+            below = [f"Per cent ± bootstrap sd; {resamples(found)} shared by all systems.", *inference(found)]
+            made += [rates(found, with_published), *panels.tables(found, title(found), below)]
     if moved := {name: found for name, found in results.items() if name in TRANSFER}:
         made.append(transfer(moved, with_published))
     made += [differences(found, with_published) for found in results.values() if found["differences"]]
@@ -29,10 +33,18 @@ def rates(found: dict[str, Any], with_published: bool = False) -> Table:
     """A row a system, a column a metric (Table 1)."""
     suite = SUITES[found["suite"]]
     columns = [(metric, metric in suite.lower_is_better) for metric in suite.headings]
-    groups = [Group(_ranked(measured(found), columns))]
+    groups = [Group(_ranked(measured(found), columns, suite.primary))]
+    if rows := mean_rows(found):
+        groups.append(Group([list(map(Cell, row)) for row in rows]))
     if with_published:
         groups.append(_published(published.lines(suite.name, 1), columns))
     head = ["per cent", *(heading(suite, metric) for metric in suite.headings)]
+    for at, (named, key) in enumerate(strata(found).items(), start=1):
+        head.insert(at, named)
+        sizes = [str(system["strata"][key]) for system in found["systems"].values()]
+        for group in groups:
+            for row in group.rows:
+                row.insert(at, Cell(sizes.pop(0) if sizes else ""))
     return Table(
         f"{suite.name}_rates",
         title(found),
@@ -114,9 +126,9 @@ def heading(suite: Any, metric: str) -> str:
 
 
 def slice_metric(suite: str) -> str:
-    """The metric that a suite is broken down by: SC2W where it has one, else its first."""
+    """The metric that a suite is broken down by: its own choice, SC2W where it has one, else its first."""
     headings = SUITES[suite].headings
-    return "sc2w" if "sc2w" in headings else next(iter(headings))
+    return SUITES[suite].sliced or ("sc2w" if "sc2w" in headings else next(iter(headings)))
 
 
 def title(found: dict[str, Any]) -> str:
@@ -127,11 +139,11 @@ def legend(found: dict[str, Any], paired: bool = True) -> list[str]:
     """What the numbers are, and every note, a line each. paired: whether differences are among them."""
     suite = SUITES[found["suite"]]
     tested = any("mcnemar" in other for other in found["differences"].values())
-    first = f"Per cent ± bootstrap sd; {found['replicates']} item resamples shared by all systems."
+    first = f"Per cent ± bootstrap sd; {resamples(found)} shared by all systems."
     if paired:
         first = (
             f"Per cent ± bootstrap sd. [low, high]: {100 * found['level']:g} % interval of the paired difference to "
-            f"{found['against']}; {found['replicates']} item resamples shared by all systems."
+            f"{found['against']}; {resamples(found)} shared by all systems."
             + " McNemar p: exact, of one cell, not corrected for the number of comparisons."
             * tested
         )
@@ -171,9 +183,12 @@ def _joined(by_suite: Mapping[str, Sequence[Line]]) -> list[Line]:
     return list(together.values())
 
 
-def _ranked(lines: Sequence[Line], columns: Sequence[tuple[str, bool]]) -> list[list[Cell]]:
-    """A row a line, the best of each column in bold. columns: metric, and whether less is better."""
+def _ranked(
+    lines: Sequence[Line], columns: Sequence[tuple[str, bool]], unranked: Iterable[str] = ()
+) -> list[list[Cell]]:
+    """A row a line, the best of each column in bold but of `unranked`. columns: metric, whether less is better."""
     first = {metric: best([line.rates.get(metric) for line in lines], lower) for metric, lower in columns}
+    first |= {metric: set() for metric in unranked}
     return [
         [Cell(line.name), *(Cell(_text(line.rates.get(metric)), n in first[metric]) for metric, _ in columns)]
         for n, line in enumerate(lines)

@@ -13,25 +13,34 @@ def table(results: dict[str, Any]) -> str:
 
     suite = SUITES[results["suite"]]
     stream = io.StringIO()
-    console = Console(file=stream, width=150, color_system=None, highlight=False, markup=False)
+    console = Console(file=stream, width=width(suite), color_system=None, highlight=False, markup=False)
     # Not the table's own title, which breaks at the width of a narrow table.
     console.print(f"{suite.title}: {results['items']} items, {results['model']}, arm {results['arm']}", soft_wrap=True)
     main = Table()
     main.add_column("per cent")
-    for heading in suite.headings.values():
+    sizes = strata(results)
+    for heading in [*sizes, *suite.headings.values()]:
         main.add_column(heading, justify="right", no_wrap=True)
     for name, system in results["systems"].items():
         cells = system["cells"]
         of_one = {m: cells[suite.needs(m)[0]] for m in suite.headings if len(suite.needs(m)) == 1}
-        main.add_row(name, *(rate(system["rates"][m], of_one.get(m)) for m in suite.headings))
+        counts = (str(system["strata"][key]) for key in sizes.values())
+        main.add_row(name, *counts, *(rate(system["rates"][m], of_one.get(m)) for m in suite.headings))
+    if rows := mean_rows(results):
+        main.add_section()
+        for row in rows:
+            main.add_row(row[0], *("" for _ in sizes), *row[1:])
     for name, paired in results["differences"].items():
         main.add_section()
-        main.add_row(f"{name} - {results['against']}", *(difference(paired["rates"][m]) for m in suite.headings))
-        main.add_row("", *(interval(paired["rates"][m]) for m in suite.headings))
+        blank = ("" for _ in sizes)
+        main.add_row(
+            f"{name} - {results['against']}", *blank, *(difference(paired["rates"][m]) for m in suite.headings)
+        )
+        main.add_row("", *("" for _ in sizes), *(interval(paired["rates"][m]) for m in suite.headings))
     console.print(main)
     console.print(
         f"(t n): share of answers cut by the token cap. [low, high]: {100 * results['level']:g} % interval of the "
-        f"paired difference, {results['replicates']} item resamples shared by all systems." + better(suite)
+        f"paired difference, {resamples(results)} shared by all systems." + better(suite)
     )
     console.print(_labels(results))
     for name, paired in results["differences"].items():
@@ -48,10 +57,61 @@ def table(results: dict[str, Any]) -> str:
 def notes(results: dict[str, Any]) -> list[str]:
     """What a reader must know beside the numbers, a line each: what is missing and what the suite says of its items."""
     found = [f"{name}: {value}" for name, value in results.get("facts", {}).items()]
+    found += inference(results)
     if n := len(results["failed_items"]):
         done = "left out of all systems" if results["complete_only"] else "their cells' metrics are withheld"
         found.append(f"{n} items have a failed request, {done}; run the same command again, it asks for these alone")
     return found
+
+
+def inference(results: dict[str, Any]) -> list[str]:
+    """Which systems have no intervals and why, and which intervals are wider than the others."""
+    found = []
+    if "not_inferred" in results:
+        few = ", ".join(results["not_inferred"])
+        found.append(f"no intervals and in no mean, for their strata hold too few {_unit(results)}s: {few}")
+    if "levels" in results:
+        headings = SUITES[results["suite"]].headings
+        named = ", ".join(headings.get(metric, metric) for metric in results["levels"])
+        level = 100 * next(iter(results["levels"].values()))
+        found.append(f"intervals of {named}, of systems and their mean: {level:g} %, so that they hold jointly")
+    return found
+
+
+def width(suite: Any) -> int:
+    """Characters of a terminal's table: 150, or more for a suite of many metrics."""
+    return max(150, 40 + 17 * len(suite.headings))
+
+
+def _unit(results: dict[str, Any]) -> str:
+    return next(iter(results.get("units", ())), "item")
+
+
+def resamples(results: dict[str, Any]) -> str:
+    """How many resamples of what the intervals come from."""
+    units = results.get("units", {})
+    of = f" of {next(iter(units.values()))} {_unit(results)}s" if units else ""
+    return f"{results['replicates']} {_unit(results)} resamples{of}"
+
+
+def strata(results: dict[str, Any]) -> dict[str, str]:
+    """Column heading -> stratum whose size the tables show: those that are called by a letter or a word."""
+    first = next(iter(results["systems"].values()))
+    return {f"|{key.upper()}|" if len(key) == 1 else key: key for key in first.get("strata", {}) if "_" not in key}
+
+
+def mean_rows(results: dict[str, Any]) -> list[list[str]]:
+    """The equal-weight mean over systems with its interval, and without each; nothing where the suite has no mean."""
+    if not (mean := results.get("mean")):
+        return []
+    metrics = SUITES[results["suite"]].headings
+    rows = [
+        [f"mean of {len(mean['systems'])}", *(rate(mean["rates"][m]) for m in metrics)],
+        ["", *(interval(mean["rates"][m], signed=False) for m in metrics)],
+    ]
+    if len(mean["systems"]) > 2:
+        rows += [[f"without {name}", *(rate(own[m]) for m in metrics)] for name, own in mean["without"].items()]
+    return rows
 
 
 def repairs(paired: dict[str, Any]) -> dict[str, int] | None:
@@ -83,9 +143,10 @@ def difference(found: dict[str, Any]) -> str:
     return "undefined" if found["estimate"] is None else f"{100 * found['estimate']:+.1f}"
 
 
-def interval(found: dict[str, Any]) -> str:
-    """The interval of a difference in percentage points; empty where it is undefined."""
-    return "" if found["interval"] is None else "[{:+.1f}, {:+.1f}]".format(*(100 * end for end in found["interval"]))
+def interval(found: dict[str, Any], signed: bool = True) -> str:
+    """The interval of a difference in percentage points, or unsigned of a rate; empty where it is undefined."""
+    form = "[{:+.1f}, {:+.1f}]" if signed else "[{:.1f}, {:.1f}]"
+    return "" if found["interval"] is None else form.format(*(100 * end for end in found["interval"]))
 
 
 def _labels(results: dict[str, Any]) -> Any:

@@ -11,11 +11,14 @@ from typing import Any, ClassVar
 
 from scope.answers import is_correct, parse_answer
 from scope.artifacts import StageError, fingerprint
+from scope.engines import Choices, Sampling
 from scope.evaluation.paired import Rate
 from scope.items import Completion
 from scope.recipe import Recipe
 
 Row = dict[str, Any]
+#: Row -> column -> rate: a table of a suite's own, for one system.
+Panel = Mapping[str, Mapping[str, Rate]]
 
 #: Outcome labels of answers that have a gold answer. Only `right` counts as right; all stay in the denominator, but
 #: for `failed`: a request without an answer is missing, not wrong.
@@ -46,6 +49,15 @@ class Suite:
     columns: item attributes that results are broken down by and `slice.COLUMN=VALUE` selects by.
     item_type: the dataclass of an item, for `items.jsonl`.
     options: empty for free text; else the answers are constrained to these strings and scored, not generated.
+
+    Of suites with several metrics to infer from:
+    primary: metrics whose intervals hold jointly (Bonferroni), in `headings` and in panels alike.
+    panels_of: panel -> its title; `panels` returns these. words: row or column of a panel -> what a reader sees.
+    robust: panels that are resampled by every unit of `units`, not by the first alone.
+    averaged: whether rates are averaged over systems, each with equal weight.
+    sliced: the metric that the slice table and figure show; empty: SC2W where there is one, else the first.
+    seed: of the resamples; None takes the recipe's.
+    pinned: whether the chat template may neither print the day nor let the model think.
     """
 
     name: ClassVar[str]
@@ -57,6 +69,14 @@ class Suite:
     columns: ClassVar[tuple[str, ...]] = ()
     item_type: ClassVar[type]
     options: ClassVar[tuple[str, ...]] = ()
+    primary: ClassVar[frozenset[str]] = frozenset()
+    panels_of: ClassVar[Mapping[str, str]] = {}
+    words: ClassVar[Mapping[str, str]] = {}
+    robust: ClassVar[frozenset[str]] = frozenset()
+    averaged: ClassVar[bool] = False
+    sliced: ClassVar[str] = ""
+    seed: ClassVar[int | None] = None
+    pinned: ClassVar[bool] = False
 
     # ------------------------------------------------------------ to be written
 
@@ -77,6 +97,34 @@ class Suite:
         raise NotImplementedError
 
     # ------------------------------------------------------------ usually left as they are
+
+    def using(self, recipe: Recipe) -> "Suite":
+        """The suite as a recipe wants it asked: its prompts, how answers are constrained."""
+        return self
+
+    def how(self, cell: str, recipe: Recipe) -> Sampling | Choices:
+        """How a cell is answered: generated, or one of given options."""
+        return Choices(self.options) if self.options else Sampling(recipe.evaluation.max_new_tokens)
+
+    def input_limit(self, recipe: Recipe) -> int:
+        """Most tokens of a rendered prompt; 0: the model's window. A longer one is refused, never cut."""
+        return 0
+
+    def units(self, items: Sequence[Any]) -> Mapping[str, Sequence[str]]:
+        """Unit of resampling -> label of each item; the first is that of all intervals. Without any: the items."""
+        return {}
+
+    def strata(self, items: Sequence[Any], rows: Mapping[str, Sequence[Row]]) -> Mapping[str, int]:
+        """Items of one system in each stratum that its rates are conditional on."""
+        return {}
+
+    def panels(self, items: Sequence[Any], rows: Mapping[str, Sequence[Row]]) -> Mapping[str, Panel]:
+        """Tables of one system beside `rates`; they are withheld while any of its requests has failed."""
+        return {}
+
+    def enters(self, items: Sequence[Any], rows: Mapping[str, Sequence[Row]]) -> bool:
+        """Whether a system has enough units to infer from; one that has not gets no interval and joins no mean."""
+        return True
 
     def needs(self, metric: str) -> tuple[str, ...]:
         """The cells a metric is computed from; a failed request in one of them withholds it."""

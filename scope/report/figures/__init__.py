@@ -6,7 +6,7 @@ from typing import Any
 
 from scope.evaluation.outcomes import read_json
 from scope.mining import FOLDER as MINE
-from scope.report.figures import more, rates
+from scope.report.figures import lures, more, rates
 from scope.report.figures.style import Drawing, styled
 
 
@@ -20,6 +20,9 @@ def draw(
             for figure in (rates.drops, rates.conditions, rates.tradeoff):
                 found.append(figure(mist, with_published))
             found += [more.repairs(mist), *more.dynamics(mist)]
+        found += [lures.by_cell(results[name]) for name in ("misleadqa", "misleadqa_condition") if name in results]
+        if judged := results.get("misleadqa_scope"):
+            found.append(lures.recognised(judged))
         found.append(rates.transfer(results, with_published))
         found += [more.slices(suite) for suite in results.values() if suite["slices"]]
         mined = funnels(runs)

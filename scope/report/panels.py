@@ -1,0 +1,86 @@
+"""A suite's own tables beside its rates: a group a row of the panel, in it every system and their mean."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from scope.evaluation.suites import SUITES
+from scope.report.markup import Cell, Group, Table
+from scope.report.terminal import interval, rate
+
+Rates = Mapping[str, Mapping[str, Mapping[str, Any]]]
+
+
+def tables(found: dict[str, Any], title: str, notes: list[str]) -> list[Table]:
+    """One table a panel (MisleadQA, Tables 3, 4, 14 to 26). title, notes: of the suite's tables."""
+    suite = SUITES[found["suite"]]
+    return [
+        Table(f"{suite.name}_{name}", f"{title}: {said}", *_body(found, name), [*_notes(found, name), *notes])
+        for name, said in suite.panels_of.items()
+    ]
+
+
+def _body(found: dict[str, Any], name: str) -> tuple[list[str], list[Group]]:
+    first = next(iter(found["systems"].values()))["panels"][name]
+    columns = list(next(iter(first.values()), {}))
+    head = ["per cent", "n", *(_word(found, column) for column in columns)]
+    groups = []
+    for row in first:
+        lines = []
+        for called, own in _lines(found):
+            cells = own["panels"][name][row]
+            size = next((cells[c]["n"] for c in columns if "n" in cells[c]), None)
+            texts = [_text(cells[column], size) for column in columns]
+            lines.append([called, "" if size is None else str(size), *texts])
+            if called not in found["systems"] or name in SUITES[found["suite"]].robust:
+                lines += _intervals(found, called, name, row, columns)
+        groups.append(Group([[Cell(text) for text in line] for line in lines], _heading(found, row, len(first))))
+    return head, groups
+
+
+def _lines(found: dict[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Every system and, where there is one, the mean; each with its panels."""
+    lines = list(found["systems"].items())
+    return [*lines, (mean_name(found), found["mean"])] if "mean" in found else lines
+
+
+def mean_name(found: Mapping[str, Any]) -> str:
+    return f"mean of {len(found['mean']['systems'])}"
+
+
+def _intervals(found: dict[str, Any], called: str, name: str, row: str, columns: list[str]) -> list[list[str]]:
+    """The intervals of a line, by each unit that the panel is resampled by."""
+    at = ("systems", called) if called in found["systems"] else ("mean",)
+    lines = []
+    for n, (unit, number) in enumerate(found.get("units", {"item": found["items"]}).items()):
+        inside = found if n == 0 else found.get("sensitivity", {}).get(unit, {})
+        for key in (*at, "panels", name, row):
+            inside = inside.get(key, {})
+        texts = [interval(inside[column], signed=False) if column in inside else "" for column in columns]
+        if any(texts):
+            lines.append([f"by {number} {unit}s", "", *texts])
+    return lines
+
+
+def _text(found: Mapping[str, Any], size: int | None) -> str:
+    """A rate; with its counts where it is of other items than the line's n."""
+    text = rate(dict(found))
+    if "n" not in found or found["n"] == size:
+        return text
+    return f"{text} ({found['events']}/{found['n']})" if found["n"] else "–"
+
+
+def _notes(found: dict[str, Any], name: str) -> list[str]:
+    """What n is, where anything has one."""
+    every = next(iter(found["systems"].values()))["panels"][name]
+    if not any("n" in cell for row in every.values() for cell in row.values()):
+        return []
+    return ["n: answers that the first rate of a line is of; rates of other answers have their counts beside them."]
+
+
+def _word(found: dict[str, Any], name: str) -> str:
+    suite = SUITES[found["suite"]]
+    return suite.words.get(name) or suite.headings.get(name) or name.replace("_", " ")
+
+
+def _heading(found: dict[str, Any], row: str, rows: int) -> str:
+    return _word(found, row) if rows > 1 else ""
