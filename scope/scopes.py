@@ -343,6 +343,12 @@ def as_row(item: ScopedItem) -> dict[str, Any]:
     return {name: dict(value) if isinstance(value, Mapping) else value for name, value in row.items()}
 
 
+def from_row(row: Mapping[str, Any]) -> ScopedItem:
+    """The item of such an object."""
+    edits = tuple(Edit(**edit) for edit in row["edits"])
+    return ScopedItem(**{**row, "options": tuple(row["options"]), "edits": edits})
+
+
 def write_scoped(path: Path, items: list[ScopedItem]) -> None:
     """Write items as JSON lines, whole or not at all; `load_scoped` gives the same items back."""
     artifacts.write_jsonl(path, [as_row(item) for item in items])

@@ -1,9 +1,8 @@
 """Items of MisleadQA for tests: written by hand, two or three of each source-scope group, and a frozen release."""
 
 import dataclasses
-import hashlib
 
-from scope.artifacts import write_jsonl, write_text
+from scope.pool.misleadqa.release import freeze, report
 from scope.scopes import Edit, ScopedItem
 
 #: source, dimension, question, gold, lure, two distractors, G, S, cluster, dependency group.
@@ -136,9 +135,9 @@ def scoped(n, **changed):
         split="condition" if dimension == "condition" else "main",
         provenance={
             "method": "written for a test",
-            "gold": "row 1",
-            "lure": "row 2",
-            "distractors": ["row 3", "row 4"],
+            "gold": {"row": "1"},
+            "lure": {"row": "2"},
+            "distractors": [{"row": "3"}, {"row": "4"}],
         },
     )
     return dataclasses.replace(made, **changed)
@@ -148,9 +147,6 @@ ITEMS = [scoped(n) for n in range(len(FACTS))]
 
 
 def release(folder, items=ITEMS):
-    """A frozen release folder of the items."""
-    folder.mkdir(parents=True, exist_ok=True)
-    write_jsonl(folder / "items.jsonl", map(dataclasses.asdict, items))
-    digest = hashlib.sha256((folder / "items.jsonl").read_bytes()).hexdigest()
-    write_text(folder / "SHA256SUMS", f"{digest}  items.jsonl\n")
+    """A release of the items, frozen; returns its folder."""
+    freeze(folder, items, report(items, {}, "1.0.0", 0, "by hand"))
     return folder

@@ -14,7 +14,7 @@ from scope.evaluation.suites.base import Loaded, Row, Suite, content_hash
 from scope.items import Completion, load_quartets
 from scope.mining.imported import asking
 from scope.recipe import Recipe
-from scope.scopes import ScopedItem
+from scope.scopes import ScopedItem, from_row
 
 #: The eight conditions; a cell's name is its contexts in the order in which they stand (MisleadQA, Sec. 4.1).
 CONTEXTS = {"none": "", **{cell: cell for cell in ("g", "s", "f", "gs", "sg", "gf", "fg")}}
@@ -85,7 +85,7 @@ class Diagnostic(Suite):
         return {"misleadqa": {"scoring": scoring, "prompts": fingerprint(texts)}}
 
     def item_of(self, row: Mapping[str, Any]) -> ScopedItem:
-        return release.item_of(row)
+        return from_row(row)
 
     def units(self, items: Sequence[ScopedItem]) -> Mapping[str, Sequence[str]]:
         return {
