@@ -121,14 +121,18 @@ def test_vllm_offline_says_what_transformers_says(items, prompts, here, offline,
     assert complete(offline, prompts, CAP, store, "vllm") == there
 
 
-def test_token_order_is_what_the_prefix_cache_hits(offline, prompts):
-    """Prompts of one item side by side against the four conditions one after another, 16 requests a batch."""
+def test_token_order_lets_the_prefix_cache_hit(offline):
+    """Twelve passages of about 300 tokens with four questions each, sixteen requests a batch.
+
+    vLLM shares whole blocks, of 128 tokens on a CPU: the short prompts above share none.
+    """
+    passages = [" ".join(f"Box {n + k} of row {n} holds {n * k + 3} nails." for k in range(25)) for n in range(12)]
+    prompts = [f"{passage} How many nails are in box {n + k}?" for k in range(4) for n, passage in enumerate(passages)]
     rendered = offline.render(prompts)
-    by_condition = [n for start in range(4) for n in range(start, len(prompts), 4)]
-    by_item = [n for batch in offline.plan(rendered, CAP) for n in batch]
     params = sampling_params(max_tokens=1)
+    orders = {"as they come": list(range(48)), "token order": [n for part in offline.plan(rendered, CAP) for n in part]}
     cached = {}
-    for name, order in (("one condition after another", by_condition), ("token order", by_item)):
+    for name, order in orders.items():
         offline.llm.reset_prefix_cache()
         began = time.perf_counter()
         hits = total = 0
@@ -137,7 +141,7 @@ def test_token_order_is_what_the_prefix_cache_hits(offline, prompts):
                 hits, total = hits + output.num_cached_tokens, total + len(output.prompt_token_ids)
         cached[name] = hits / total
         print(f"\n{name}: {cached[name]:.1%} of {total} prompt tokens cached, {time.perf_counter() - began:.1f} s")
-    assert cached["token order"] > 0
+    assert cached["token order"] > 0.3
 
 
 def test_vllm_scores_options_as_transformers_does(smollm2, prompts, offline, store):
