@@ -538,13 +538,13 @@ def test_a_letter_that_is_not_one_token_is_refused_by_name(small, tmp_path):
     def without_b(folder):
         file = folder / "tokenizer.json"
         made = json.loads(file.read_text("utf-8"))
-        made["normalizer"] = {"type": "Replace", "pattern": {"String": "B"}, "content": "BB"}
+        made["normalizer"] = {"type": "Replace", "pattern": {"String": "B"}, "content": "B%B"}
         file.write_text(json.dumps(made), "utf-8")
 
     folder = changed_tokenizer(small, tmp_path / "m", without_b)
-    assert len(AutoTokenizer.from_pretrained(folder).encode("B", add_special_tokens=False)) == 2
+    assert len(AutoTokenizer.from_pretrained(folder).encode("B", add_special_tokens=False)) > 1
     engine = local_engine(folder)
-    with pytest.raises(EngineError, match=r"the option 'B' is 2 tokens under the tokenizer of .*by=sequence"):
+    with pytest.raises(EngineError, match=r"the option 'B' is \d tokens under the tokenizer of .*by=sequence"):
         score_choices(engine, ["q"], LETTERS, Store(tmp_path / "s.sqlite"), "t")
     by_sequence = score_choices(engine, ["q"], LETTERS, Store(tmp_path / "s.sqlite"), "t", by="sequence")
     assert by_sequence[0].text in LETTERS
