@@ -25,15 +25,16 @@ class LocalEngine(Engine):
         return [token.content for token in self.tokenizer.added_tokens_decoder.values()]
 
     def unpinned(self) -> list[str]:
-        """Found by rendering: the prompt changes with the day, or without thinking."""
-        set_here = self.config.chat_template_kwargs
+        """A clock in the template's text that no setting replaces; thinking, by rendering with and without it."""
+        text, set_here = str(self.tokenizer.chat_template or ""), self.config.chat_template_kwargs
         key, faults = "model.chat_template_kwargs", []
 
         def shown(**more: Any) -> list[int]:
             return render(self.tokenizer, "?", {**set_here, **more})
 
-        days = [shown(strftime_now=lambda form, day=day: day) for day in ("1", "2")]
-        if "date_string" not in set_here and days[0] != days[1]:
+        if "strftime_now" in text and "date_string" not in text:
+            faults.append("prints the day's date; put one with a fixed date into the model's folder")
+        elif "strftime_now" in text and "date_string" not in set_here:
             faults.append(f"prints the day's date; set {key}.date_string, e.g. {DATE!r}")
         if set_here.get("enable_thinking") is not False and shown() != shown(enable_thinking=False):
             faults.append(f"lets the model think; set {key}.enable_thinking=false")
@@ -112,17 +113,12 @@ def scored(choices: Choices, log_probs: Sequence[float], n_tokens: int) -> Gener
 
 
 def render(tokenizer: Any, prompt: str, template_kwargs: dict[str, Any]) -> list[int]:
-    """One user message -> token ids by the chat template, up to where the model begins to answer.
-
-    `date_string` in the settings is also the day of a template that asks the clock itself.
-    """
+    """One user message -> token ids by the chat template, up to where the model begins to answer."""
     if not tokenizer.chat_template:
         raise EngineError(
             f"{tokenizer.name_or_path} has no chat template; use an instruction-tuned model, or put its template into "
             "the folder as chat_template.jinja"
         )
-    if day := template_kwargs.get("date_string"):
-        template_kwargs = {"strftime_now": lambda form: day, **template_kwargs}
     ids = tokenizer.apply_chat_template(
         as_messages(prompt), add_generation_prompt=True, tokenize=True, return_dict=False, **template_kwargs
     )
