@@ -377,7 +377,8 @@ def test_the_papers_settings_stand_in_its_recipes(name):
         ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
     )
     assert found.mining.max_new_tokens == found.evaluation.max_new_tokens == 2048
-    assert found.model.chat_template_kwargs == ({"enable_thinking": False} if "qwen3" in name else {})
+    pinned = {"enable_thinking": False} if "qwen3" in name else {"date_string": "01 Oct 2026"}
+    assert found.model.chat_template_kwargs == pinned, "no thinking, and the same prompts on any day"
 
 
 # ---------------------------------------------------------------- the command line
