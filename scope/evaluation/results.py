@@ -144,7 +144,7 @@ class Counted:
 
     def numbers(self, against: Sequence[str]) -> Iterator[tuple[Place, dict[str, Any]]]:
         """Every number with its place: of the first unit of resampling, then of the others for robust panels."""
-        by_unit = list(self.units.items()) or [("item", None)]
+        by_unit: list[tuple[str, Sequence[str] | None]] = [*self.units.items()] or [("item", None)]
         for n, (unit, clusters) in enumerate(by_unit):
             wanted = self._wanted(against) if n == 0 else self._panel_rates(self.suite.robust)
             levels = {where: self.joint for where in wanted if self._is_primary(where)}

@@ -72,7 +72,7 @@ class Labels:
 def share(stratum: Bools, *events: Bools) -> Ratio:
     """Share of the stratum with an event; of several events (orders, rotations) the mean of their shares."""
     happened = np.sum(events, axis=0, dtype=np.float64)
-    return Ratio(happened * stratum, float(len(events)) * stratum)
+    return Ratio(happened * stratum, np.multiply(len(events), stratum, dtype=np.float64))
 
 
 def distribution(labels: Labels, stratum: Bools, *cells: str) -> dict[str, Ratio]:

@@ -8,7 +8,7 @@ from scope import mining
 from scope.artifacts import StageError, fingerprint
 from scope.engines import Choices, Sampling
 from scope.evaluation.misleadqa import items as release
-from scope.evaluation.misleadqa.labels import LABELS, Labels, answer_label, read_choice
+from scope.evaluation.misleadqa.labels import LABELS, Bools, Labels, answer_label, read_choice
 from scope.evaluation.misleadqa.prompts import LETTERS, Templates, answering, own_templates, read_templates
 from scope.evaluation.suites.base import Loaded, Row, Suite, content_hash
 from scope.items import Completion, load_quartets
@@ -29,8 +29,8 @@ class Diagnostic(Suite):
     """
 
     cells = tuple(CONTEXTS)
-    labels = LABELS
-    columns = ("group", "source", "dimension")
+    labels: ClassVar[tuple[str, ...]] = LABELS
+    columns: ClassVar[tuple[str, ...]] = ("group", "source", "dimension")
     item_type = ScopedItem
     averaged = True
     pinned = True
@@ -127,6 +127,6 @@ class Diagnostic(Suite):
         return found
 
 
-def clusters_in(items: Sequence[ScopedItem], stratum: Sequence[bool]) -> int:
+def clusters_in(items: Sequence[ScopedItem], stratum: Bools) -> int:
     """How many clusters have an item in the stratum."""
     return len({release.cluster(item) for item, inside in zip(items, stratum, strict=True) if inside})

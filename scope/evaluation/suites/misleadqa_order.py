@@ -82,7 +82,8 @@ def _order(cell: str) -> tuple[int, str]:
 
 def _rotated(item: ScopedItem, by: int) -> ScopedItem:
     gold, lure = rotated_letter(item.gold, by), rotated_letter(item.lure, by)
-    return replace(item, options=tuple(rotated(item.options, by)), gold=gold, lure=lure)
+    a, b, c, d = rotated(item.options, by)
+    return replace(item, options=(a, b, c, d), gold=gold, lure=lure)
 
 
 def _stable(labels: Labels) -> Bools:
