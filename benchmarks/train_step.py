@@ -69,7 +69,12 @@ def recipe_of(given, out):
 
     steps = [f"trainer.max_steps={given.steps}", f"trainer.global_batch={given.pairs}"]
     kind = "trie" if given.variant in ("alone", "trie") else "none"
-    settings = [f"model.base={given.model}", f"trainer.packing={kind}", f"trainer.device_batch={given.pairs}"]
+    settings = [
+        f"trainer.pack_tokens={given.pack_tokens}",
+        f"model.base={given.model}",
+        f"trainer.packing={kind}",
+        f"trainer.device_batch={given.pairs}",
+    ]
     if kind == "trie" and torch.cuda.is_available():
         settings.append("model.attn_implementation=flex_attention")
     return load(given.recipe, [*settings, *steps, "trainer.reference=cached", f"output_dir={out}"])
@@ -83,7 +88,6 @@ def measure(given) -> dict:
     from torch.utils.data import SequentialSampler
     from trl import DPOConfig, DPOTrainer
 
-    from scope import trie
     from scope.items import load_quartets
     from scope.models import load_tokenizer, resolve_model
     from scope.training import dpo, setup
@@ -141,7 +145,10 @@ def measure(given) -> dict:
         both = [r["prompt_ids"] + r[name] for r in rows for name in ("chosen_ids", "rejected_ids")]
         steps = [both[i : i + 2 * given.pairs] for i in range(0, len(both), 2 * given.pairs)]
         padded = sum(len(s) * max(map(len, s)) for s in steps)
-        computed = {"alone": sum(map(len, both)), "trie": sum(map(trie.size, steps))}.get(given.variant, padded)
+        computed = {"alone": sum(map(len, both))}.get(given.variant, padded)
+        if given.variant == "trie":
+            shared = [entry["shared_share"] for entry in trainer.state.log_history if "shared_share" in entry]
+            computed = sum((1 - share) * sum(map(len, step)) for share, step in zip(shared, steps, strict=True))
         reference = padded if given.variant == "stock" else 0
         network = trainer.model.get_base_model()
         weights = sum(p.numel() for p in network.get_decoder().layers.parameters())
@@ -225,7 +232,7 @@ def compare(given) -> None:
 
 
 def _arguments(given) -> list[str]:
-    names = ("run", "recipe", "model", "pairs", "steps", "response_tokens")
+    names = ("run", "recipe", "model", "pairs", "steps", "response_tokens", "pack_tokens")
     return [part for name in names for part in (f"--{name.replace('_', '-')}", str(getattr(given, name)))]
 
 
@@ -239,6 +246,7 @@ if __name__ == "__main__":
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--response-tokens", default="0", help="one length, or several with commas; 0: the real ones")
+    parser.add_argument("--pack-tokens", type=int, default=1024, help="most positions of a layout")
     parser.add_argument("--variants", default=",".join(VARIANTS))
     parser.add_argument("--variant", choices=VARIANTS)
     parser.add_argument("--worker", action="store_true")

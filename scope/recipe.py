@@ -175,11 +175,6 @@ def value_faults(recipe: Recipe) -> list[str]:
         faults.append(f"dev.steps={beyond} lie outside 0 to trainer.max_steps={trainer.max_steps}")
     if trainer.packing == "trie" and trainer.kind != "dpo":
         faults.append(f"trainer.packing=trie is for DPO; choose the objective with trainer={trainer.kind}")
-    if trainer.packing == "trie" and trainer.pack_tokens < trainer.max_length:
-        faults.append(
-            f"trainer.pack_tokens={trainer.pack_tokens} cannot hold a row of trainer.max_length={trainer.max_length}; "
-            "raise the one or lower the other"
-        )
     if not trainer.lora_targets:
         faults.append("trainer.lora_targets is empty; name the projections to adapt")
     faults += [f"judge.{fault}" for fault in recipe.judge.engine.faults()]

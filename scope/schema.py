@@ -144,7 +144,9 @@ class TrainerConfig:
     overlong: str = choice("keep_end", "drop_quartet", help="cut an overlong prompt from the left, or drop its quartet")
     gradient_checkpointing: bool = text(True, help="recompute activations to save memory")
     packing: str = choice("none", "trie", help="none: TRL's padded rows; trie: every shared prefix once (DPO only)")
-    pack_tokens: int = number(8192, 1, help="trie: most positions of one layout; more rows than it holds take several")
+    pack_tokens: int = number(
+        1024, 1, help="trie: most positions of a layout (a longer row has its own); dense masks cost its square"
+    )
     reference: str = choice(
         "auto", "cached", "live", help="the base's log-probabilities: kept for all arms or not; auto: kept in fp32"
     )
