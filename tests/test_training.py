@@ -164,25 +164,23 @@ def test_packed_and_padded_rows_give_the_same_losses_metrics_and_adapter(model, 
         assert (found[1] - adapter).norm() <= 1e-3 * adapter.norm(), name
 
 
-def test_a_run_of_thirty_packed_steps_has_the_losses_of_padded_rows(model, tmp_path):
-    """To three digits in fp32, at a learning rate at which the loss falls to a fraction."""
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("bfloat16", marks=pytest.mark.slow)])
+def test_a_run_of_thirty_packed_steps_has_the_losses_of_padded_rows(model, tmp_path, dtype):
+    """To three digits in fp32, at a learning rate at which the loss falls to a fraction; bf16 rounds more."""
     curves = {
-        (packing, dtype): trained(
+        packing: trained(
             model,
-            tmp_path / packing / dtype,
-            device_batch=4,
+            tmp_path / packing,
+            device_batch=8,
             steps=30,
             overrides=[f"trainer.packing={packing}", f"model.dtype={dtype}", "trainer.learning_rate=2e-3"],
         )[0]
         for packing in ("none", "trie")
-        for dtype in ("float32", "bfloat16")
     }
-    exact, packed = curves["none", "float32"], curves["trie", "float32"]
-    assert exact[0] == pytest.approx(math.log(2), abs=1e-5) and exact[-1] < 0.3
-    largest = max(abs(a - b) for a, b in zip(exact, packed, strict=True))
-    rounded = max(abs(a - b) for a, b in zip(curves["none", "bfloat16"], curves["trie", "bfloat16"], strict=True))
-    print(f"30 steps: packed differs from padded by {largest:.1e} in fp32, by {rounded:.1e} in bf16")
-    assert largest < 5e-4
+    assert curves["none"][-1] < 0.3
+    largest = max(abs(a - b) for a, b in zip(curves["none"], curves["trie"], strict=True))
+    print(f"30 steps in {dtype}: packed differs from padded by {largest:.1e}")
+    assert largest < (5e-4 if dtype == "float32" else 1e-2)
 
 
 def test_a_step_s_rows_are_dealt_into_even_micro_batches_quartet_by_quartet():
