@@ -5,7 +5,7 @@ from typing import Any
 
 from scope.evaluation.suites import SUITES
 from scope.report.markup import Cell, Group, Table
-from scope.report.terminal import interval, rate
+from scope.report.terminal import interval, mean_name, rate
 
 Rates = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
@@ -41,10 +41,6 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     """Every system and, where there is one, the mean; each with its panels."""
     lines = list(found["systems"].items())
     return [*lines, (mean_name(found), found["mean"])] if "mean" in found else lines
-
-
-def mean_name(found: Mapping[str, Any]) -> str:
-    return f"mean of {len(found['mean']['systems'])}"
 
 
 def _intervals(found: dict[str, Any], called: str, name: str, row: str, columns: list[str]) -> list[list[str]]:

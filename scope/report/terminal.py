@@ -1,6 +1,7 @@
 """Results as tables for a terminal, also kept as `table.txt`."""
 
 import io
+from collections.abc import Mapping
 from typing import Any
 
 from scope.evaluation.suites import SUITES
@@ -100,13 +101,18 @@ def strata(results: dict[str, Any]) -> dict[str, str]:
     return {f"|{key.upper()}|" if len(key) == 1 else key: key for key in first.get("strata", {}) if "_" not in key}
 
 
+def mean_name(results: Mapping[str, Any]) -> str:
+    """What a line of the mean over systems is called."""
+    return f"mean of {len(results['mean']['systems'])}"
+
+
 def mean_rows(results: dict[str, Any]) -> list[list[str]]:
     """The equal-weight mean over systems with its interval, and without each; nothing where the suite has no mean."""
     if not (mean := results.get("mean")):
         return []
     metrics = SUITES[results["suite"]].headings
     rows = [
-        [f"mean of {len(mean['systems'])}", *(rate(mean["rates"][m]) for m in metrics)],
+        [mean_name(results), *(rate(mean["rates"][m]) for m in metrics)],
         ["", *(interval(mean["rates"][m], signed=False) for m in metrics)],
     ]
     if len(mean["systems"]) > 2:

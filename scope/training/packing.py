@@ -22,6 +22,8 @@ from scope.artifacts import Refusal
 FIELDS = ("log_probs", "entropy", "mean_logits", "is_top1")
 VOCABULARY_CHUNK = 8192
 
+PAIR = ("chosen_ids", "rejected_ids")
+
 Row = Mapping[str, Any]
 
 
@@ -125,6 +127,11 @@ def _scored(causal: Any, packed: trie.Packed, edges: torch.Tensor) -> tuple[torc
     return log_probs, entropy, mean_logits, is_top1
 
 
+def positions_of(rows: Iterable[Row]) -> int:
+    """Positions of one layout of the rows' prompts, each with its chosen and its rejected response."""
+    return trie.size([*row["prompt_ids"], *row[name]] for row in rows for name in PAIR)
+
+
 def arranged(rows: Iterable[Row], step: int, micro_batch: int) -> list[int]:
     """Numbers of the plan's rows, those of each step dealt into its micro-batches; no row leaves its step.
 
@@ -138,8 +145,7 @@ def arranged(rows: Iterable[Row], step: int, micro_batch: int) -> list[int]:
         members = [plan[n] for n in unit]
         key = tuple(sorted((row["item_id"], row["pair_id"], row["condition"]) for row in members))
         if key not in known:
-            pairs = ((row["prompt_ids"], row[name]) for row in members for name in ("chosen_ids", "rejected_ids"))
-            known[key] = trie.size([*prompt, *response] for prompt, response in pairs)
+            known[key] = positions_of(members)
         return known[key]
 
     plan, found = list(rows), list[int]()

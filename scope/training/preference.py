@@ -21,7 +21,7 @@ from scope import trie
 from scope.artifacts import StageError
 from scope.conditions import Condition
 from scope.training.base import OnPlannedRows
-from scope.training.packing import arranged, packed_forward
+from scope.training.packing import arranged, packed_forward, positions_of
 from scope.training.reference import Pair, Reference, Unit
 
 LN2 = math.log(2.0)
@@ -32,7 +32,6 @@ DRIFT_TOLERANCE = (0.05, 5.0)
 
 _CONDITIONS = tuple(Condition)
 _SOURCES = ("clean", "diagnostic")
-PAIR = ("chosen_ids", "rejected_ids")
 
 
 class Collator(DataCollatorForPreference):
@@ -91,10 +90,13 @@ class PreferenceTrainer(OnPlannedRows, DPOTrainer):
 
     def _check_one_layout(self, rows: Any, batches: list[list[int]]) -> None:
         """Processes that gather a model's parts together must all run as many layouts: one a micro-batch."""
-        units = [[row["prompt_ids"] + row[name] for row in rows.select(batch) for name in PAIR] for batch in batches]
+        sizes = [positions_of(rows.select(batch)) for batch in batches]
         if self.reference is not None:
-            units += [[(*p, *r) for p in u.prompts for r in (u.chosen, u.rejected)] for u in self.reference.units]
-        if (largest := max(map(trie.size, units))) > self.pack_tokens:
+            sizes += [
+                trie.size((*prompt, *response) for prompt in unit.prompts for response in (unit.chosen, unit.rejected))
+                for unit in self.reference.units
+            ]
+        if (largest := max(sizes)) > self.pack_tokens:
             raise StageError(
                 f"a micro-batch or quartet takes {largest} positions, more than trainer.pack_tokens="
                 f"{self.pack_tokens}: a model whose weights are sharded needs it in one layout; raise "

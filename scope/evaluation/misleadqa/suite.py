@@ -25,7 +25,8 @@ MIN_CLUSTERS = 20
 class Diagnostic(Suite):
     """A suite on the items of MisleadQA.
 
-    split: of the items. sample: whether only the diagnostic sample of each source-scope group is asked.
+    split: of the items. sample: whether only the diagnostic sample of each source-scope group is asked. min_clusters:
+    in A, that a system needs to be inferred from; 0 where A is not known.
     """
 
     cells = tuple(CONTEXTS)
@@ -37,6 +38,7 @@ class Diagnostic(Suite):
     seed = 2027
     split: ClassVar[str] = "main"
     sample: ClassVar[bool] = False
+    min_clusters: ClassVar[int] = 0
 
     def __init__(self, templates: Templates | None = None):
         self._given = templates
@@ -125,6 +127,9 @@ class Diagnostic(Suite):
         if "g" in rows:
             found |= {"a": int(labels.a().sum()), "a_clusters": clusters_in(items, labels.a())}
         return found
+
+    def enters(self, items: Sequence[ScopedItem], rows: Mapping[str, Sequence[Row]]) -> bool:
+        return not self.min_clusters or clusters_in(items, Labels(rows).a()) >= self.min_clusters
 
 
 def clusters_in(items: Sequence[ScopedItem], stratum: Bools) -> int:

@@ -19,7 +19,7 @@ from scope.evaluation.misleadqa.labels import (
     rlr,
     share,
 )
-from scope.evaluation.misleadqa.suite import MIN_CLUSTERS, Diagnostic, clusters_in
+from scope.evaluation.misleadqa.suite import MIN_CLUSTERS, Diagnostic
 from scope.evaluation.paired import Rate, restricted
 from scope.evaluation.suites.base import Panel, Row
 from scope.scopes import ScopedItem
@@ -64,6 +64,7 @@ class MisleadQA(Diagnostic):
     lower_is_better = frozenset({"lr_s", "lr_f", "rlr_s", "rlr_f"})
     primary = frozenset({"delta_lr", "delta_rlr"})
     sliced = "lr_s"
+    min_clusters = MIN_CLUSTERS
     panels_of: ClassVar = {
         "outcomes": "outcome distributions",
         "orders": "lure rates on A by order",
@@ -99,9 +100,6 @@ class MisleadQA(Diagnostic):
         if metric.endswith("delta_lr") or not metric.endswith(("rlr", "rlr_s", "rlr_f")):
             return ("none", *contexts)
         return ("none", "g", *(cell for context in contexts for cell in both_orders(context)))
-
-    def enters(self, items: Sequence[ScopedItem], rows: Mapping[str, Sequence[Row]]) -> bool:
-        return clusters_in(items, Labels(rows).a()) >= MIN_CLUSTERS
 
     def panels(self, items: Sequence[ScopedItem], rows: Mapping[str, Sequence[Row]]) -> Mapping[str, Panel]:
         labels = Labels(rows)

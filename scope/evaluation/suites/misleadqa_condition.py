@@ -4,13 +4,7 @@ It is small: whoever reads its rates reads its counts. A system enters with two 
 to be resampled against.
 """
 
-from collections.abc import Mapping, Sequence
-
-from scope.evaluation.misleadqa.labels import Labels
-from scope.evaluation.misleadqa.suite import clusters_in
-from scope.evaluation.suites.base import Row
 from scope.evaluation.suites.misleadqa import MisleadQA
-from scope.scopes import ScopedItem
 
 
 class Condition(MisleadQA):
@@ -20,9 +14,7 @@ class Condition(MisleadQA):
     title = "MisleadQA, condition supplement"
     split = "condition"
     columns = ()
-
-    def enters(self, items: Sequence[ScopedItem], rows: Mapping[str, Sequence[Row]]) -> bool:
-        return clusters_in(items, Labels(rows).a()) > 1
+    min_clusters = 2
 
 
 SUITE = Condition()

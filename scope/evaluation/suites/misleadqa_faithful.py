@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from scope.evaluation.misleadqa.labels import LABELS, OUTCOMES, Labels, both_orders, distribution, share
-from scope.evaluation.misleadqa.suite import CONTEXTS, MIN_CLUSTERS, Diagnostic, clusters_in
+from scope.evaluation.misleadqa.suite import CONTEXTS, MIN_CLUSTERS, Diagnostic
 from scope.evaluation.paired import Bools, Rate
 from scope.evaluation.suites.base import Panel, Row
 from scope.scopes import ScopedItem
@@ -31,6 +31,7 @@ class Faithful(Diagnostic):
 
     name = "misleadqa_faithful"
     title = "MisleadQA, context-faithful instruction"
+    min_clusters = MIN_CLUSTERS
     cells = (*CONTEXTS, *(UNDER.format(cell) for cell in CONTEXTS if cell != "none"))
     labels = LABELS
     headings: ClassVar = {
@@ -73,9 +74,6 @@ class Faithful(Diagnostic):
         stratum, cells, _ = PRESCRIBED[condition]
         fixed = {"all": (), "b": ("none",), "a": ("none", "g")}[stratum]
         return (*fixed, *(UNDER.format(cell) for cell in cells))
-
-    def enters(self, items: Sequence[ScopedItem], rows: Mapping[str, Sequence[Row]]) -> bool:
-        return clusters_in(items, Labels(rows).a()) >= MIN_CLUSTERS
 
     def panels(self, items: Sequence[ScopedItem], rows: Mapping[str, Sequence[Row]]) -> Mapping[str, Panel]:
         labels = Labels(rows)

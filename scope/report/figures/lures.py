@@ -15,7 +15,7 @@ from scope.report.figures.style import (
     row_height,
 )
 from scope.report.lines import bounds, per_cent
-from scope.report.panels import mean_name
+from scope.report.terminal import mean_name
 
 Found = Mapping[str, Any]
 #: Place of the misleading context -> its row of the outcome panel, colour and marker.
