@@ -13,7 +13,8 @@ ROOMS = [
     "publish",
     "launch", "preview", "report", "evaluation", "training", "merge", "mining", "pairs", "mixture", "pool", "asking",
     "engines", "models",
-    "gguf", "trie", "prompts", "items", "scopes", "spellings", "published", "forms", "columns", "tables", "answers",
+    "gguf", "trie", "prompts", "items", "scopes", "evidence", "matching", "spellings", "published", "forms", "columns",
+    "tables", "answers",
     "conditions", "recipe", "schema", "artifacts",
 ]  # fmt: skip
 #: Rooms below that call one above, each for a reason.
