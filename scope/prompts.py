@@ -6,6 +6,7 @@ has stays. A row that carries its complete prompt is sent as it is.
 
 import string
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from scope.artifacts import Refusal
@@ -26,6 +27,21 @@ DEFENSE = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A system message and a user message; as text, the one before the other."""
+
+    system: str
+    user: str
+
+    def __str__(self) -> str:
+        return f"{self.system}\n\n{self.user}"
+
+
+#: What a model is sent: a user message, or a system message with one.
+Prompt = str | Chat
+
+
 def letter(index: int) -> str:
     """0 -> A."""
     return chr(ord("A") + index)
@@ -42,8 +58,10 @@ def user_prompt(item: Item, condition: Condition) -> str:
     return "\n".join(parts)
 
 
-def defended(prompt: str) -> str:
-    """A user message with the prompt defence before it."""
+def defended(prompt: Prompt) -> Prompt:
+    """A prompt with the prompt defence before its user message."""
+    if isinstance(prompt, Chat):
+        return Chat(prompt.system, f"{DEFENSE}\n\n{prompt.user}")
     return f"{DEFENSE}\n\n{prompt}"
 
 
@@ -85,6 +103,8 @@ def load_note(path: Path) -> str:
     return note
 
 
-def as_messages(prompt: str) -> list[Mapping[str, str]]:
-    """One user message, as chat templates take it."""
+def as_messages(prompt: Prompt) -> list[Mapping[str, str]]:
+    """The messages of a prompt, as chat templates take them."""
+    if isinstance(prompt, Chat):
+        return [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}]
     return [{"role": "user", "content": prompt}]

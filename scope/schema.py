@@ -204,6 +204,7 @@ class EngineConfig:
     temperature: float | None = number(None, 0, 2, help="openai: null sends none; the other engines decode greedily")
     extra: dict[str, Any] = text({}, help="openai: further fields of every request, e.g. reasoning_effort")
     api_key_env: str = operational("OPENAI_API_KEY", help="openai: environment variable that holds the key")
+    fold_system: bool = text(False, help="openai: send a system message as the beginning of the user message")
     concurrency: int = operational(8, 1, help="openai: requests in flight at once")
     max_retries: int = operational(8, 0, help="openai: how often a failed request is repeated, with back-off")
     timeout: float = operational(600.0, 0, help="openai: seconds until a request counts as failed")
@@ -259,6 +260,18 @@ class MisleadQAConfig:
 
 
 @dataclass
+class RagStressConfig:
+    prompts: str = text("scope/evaluation/ragstress/prompts.toml", help="TOML file of messages and policy clauses")
+    matching: str = choice(
+        "contained", "exact", help="an answer names the reference where that stands whole in it, or is all of it"
+    )
+    max_new_tokens: int = number(20, 1, help="token cap of a short answer")
+    long_new_tokens: int = number(256, 1, help="token cap of the long decoding profile")
+    input_limit: int = number(1536, 0, help="most tokens of a prompt; longer ones are refused; 0: the model's window")
+    validated: str = text("", help="file of the ids whose edits people passed, a line each: the others are left out")
+
+
+@dataclass
 class EvaluationConfig:
     suites: list[str] = text(["mist"], help="benchmarks, a folder each")
     systems: list[str] = text(
@@ -274,7 +287,9 @@ class EvaluationConfig:
     rescore: bool = operational(False, help="label the stored answers of a finished evaluation again, and stop")
     replicates: int = number(10_000, 1, help="bootstrap replicates")
     level: float = number(0.95, 0, 1, help="confidence level of the intervals")
+    groups: dict[str, str] = text({}, help="system -> group, within which rates are averaged as well as over all")
     misleadqa: MisleadQAConfig = field(default_factory=MisleadQAConfig)
+    ragstress: RagStressConfig = field(default_factory=RagStressConfig)
 
 
 @dataclass

@@ -14,6 +14,7 @@ from scope.engines.driver import answered
 from scope.engines.memory import release_memory, resident_gb
 from scope.engines.store import Store
 from scope.items import Completion
+from scope.prompts import Prompt
 from scope.schema import EngineConfig, ModelConfig
 
 __all__ = [
@@ -73,7 +74,7 @@ def opened(model: Any, config: ModelConfig, engine: EngineConfig, adapter: Any =
 
 def complete(
     engine: Engine,
-    prompts: Sequence[str],
+    prompts: Sequence[Prompt],
     sampling: Sampling,
     store: Store,
     label: str,
@@ -81,7 +82,7 @@ def complete(
     keep_failed: bool = False,
     limit: int = 0,
 ) -> list[Completion]:
-    """Completions of `prompts` (user messages), in order; only what the store lacks is generated.
+    """Completions of `prompts`, in order; only what the store lacks is generated.
 
     names: what to call each prompt in a refusal, e.g. item id and cell. keep_failed: hand out requests that
     failed as completions with finish_reason `error` instead of raising; either way the next call asks again.
@@ -96,7 +97,7 @@ def complete(
 
 def score_choices(
     engine: Engine,
-    prompts: Sequence[str],
+    prompts: Sequence[Prompt],
     choices: Sequence[str],
     store: Store,
     label: str,

@@ -5,9 +5,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from scope.artifacts import Refusal
+from scope.prompts import Chat, Prompt
 
-#: A prompt as an engine sends it: token ids, or the user message where the tokenizer is a server's.
-Rendered = Sequence[int] | str
+#: A prompt as an engine sends it: token ids, or the messages where the tokenizer is a server's.
+Rendered = Sequence[int] | Prompt
 
 
 class EngineError(Refusal):
@@ -22,15 +23,27 @@ class TooLongError(EngineError):
         self.indices = list(indices)
 
 
+def as_text(rendered: Any) -> str | None:
+    """The text of messages; None of token ids."""
+    return str(rendered) if isinstance(rendered, str | Chat) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How to decode. Every field is passed explicitly; nothing comes from a model's defaults."""
+    """How to decode. Every field is passed explicitly; nothing comes from a model's defaults.
+
+    temperature: 0 is greedy. Above it tokens are drawn from the smallest set with probability `top_p`, with `seed`;
+    two seeds are two requests.
+    """
 
     max_new_tokens: int
     temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int | None = None
 
     def key(self) -> dict[str, Any]:
-        return {"sampling": asdict(self)}
+        greedy = {"max_new_tokens": self.max_new_tokens, "temperature": self.temperature}
+        return {"sampling": asdict(self) if self.temperature else greedy}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +106,12 @@ class Engine:
         """What the chat template leaves to the day or to the model, a sentence each: the date, thinking."""
         return []
 
-    def render(self, prompts: Sequence[str]) -> list[Any]:
-        """User messages -> `Rendered`, generation prompt included."""
+    def folds_system(self) -> bool:
+        """Whether a system message stands before the user message in one, for want of a role of its own."""
+        return False
+
+    def render(self, prompts: Sequence[Prompt]) -> list[Any]:
+        """Prompts -> `Rendered`, generation prompt included."""
         raise NotImplementedError
 
     def too_long(self, rendered: Sequence[Any], how: Sampling | Choices) -> dict[int, str]:

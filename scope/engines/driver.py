@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 from scope.artifacts import fingerprint, write_json
 from scope.engines import shards
-from scope.engines.base import Choices, Engine, EngineError, Generated, Rendered, Sampling, TooLongError
+from scope.engines.base import Choices, Engine, EngineError, Generated, Rendered, Sampling, TooLongError, as_text
 from scope.engines.memory import resident_gb
 from scope.engines.store import Store
 from scope.items import Completion
+from scope.prompts import Chat, Prompt
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ class Ended(NamedTuple):
 
 def answered(
     engine: Engine,
-    prompts: Sequence[str],
+    prompts: Sequence[Prompt],
     how: Sampling | Choices,
     store: Store,
     label: str,
@@ -46,12 +47,12 @@ def answered(
     from tqdm import tqdm
 
     rendered = engine.render(prompts)
-    named = names or [f"prompt {i} ({prompt[:60]!r})" for i, prompt in enumerate(prompts)]
-    lengths = {i: len(r) for i, r in enumerate(rendered) if not isinstance(r, str)}
+    named = names or [f"prompt {i} ({str(prompt)[:60]!r})" for i, prompt in enumerate(prompts)]
+    lengths = {i: len(r) for i, r in enumerate(rendered) if as_text(r) is None}
     if beyond := engine.too_long(rendered, how) | _over(lengths, limit):
         raise _too_long(beyond, named)
     base = fingerprint({"engine": engine.identity(), **how.key()})
-    hashes = [fingerprint(r if isinstance(r, str) else list(r)) for r in rendered]
+    hashes = [fingerprint(_plain(r)) for r in rendered]
     keys = [fingerprint([base, prompt_hash]) for prompt_hash in hashes]
     unique = list({key: index for index, key in reversed(list(enumerate(keys)))}.values())[::-1]
     batches = [[unique[i] for i in batch] for batch in engine.plan([rendered[u] for u in unique], how)]
@@ -181,7 +182,7 @@ class _Here(Executor):
 def _completion(
     key: str, prompt_hash: str, rendered: Rendered, out: Generated, seconds: float, version: str
 ) -> Completion:
-    n_prompt = 0 if isinstance(rendered, str) else len(rendered)
+    n_prompt = len(rendered) if as_text(rendered) is None else 0  # type: ignore[arg-type]
     return Completion(
         request_id=key,
         prompt_hash=prompt_hash,
@@ -195,6 +196,13 @@ def _completion(
         seconds=seconds,
         engine=out.engine or version,
     )
+
+
+def _plain(rendered: Any) -> Any:
+    """What a prompt is known by, plain data."""
+    if isinstance(rendered, Chat):
+        return {"system": rendered.system, "user": rendered.user}
+    return rendered if isinstance(rendered, str) else list(rendered)
 
 
 def _over(lengths: Mapping[int, int], limit: int) -> dict[int, str]:

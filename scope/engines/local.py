@@ -7,7 +7,7 @@ from typing import Any
 
 from scope.engines.base import Choices, Engine, EngineError, Generated, Sampling
 from scope.models import ResolvedModel, load_tokenizer
-from scope.prompts import as_messages
+from scope.prompts import Chat, Prompt, as_messages
 from scope.schema import EngineConfig, ModelConfig
 
 #: For templates that print the day (MisleadQA, App. C.1): an example in a refusal, nothing is set by itself.
@@ -40,8 +40,24 @@ class LocalEngine(Engine):
             faults.append(f"lets the model think; set {key}.enable_thinking=false")
         return [f"the chat template of {self.resolved.name} {fault}" for fault in faults]
 
-    def render(self, prompts: Sequence[str]) -> list[list[int]]:
-        return [render(self.tokenizer, prompt, self.config.chat_template_kwargs) for prompt in prompts]
+    @cached_property
+    def _folds(self) -> bool:
+        from jinja2 import TemplateError
+
+        probe = "A system message."
+        try:
+            ids = render(self.tokenizer, Chat(probe, "?"), self.config.chat_template_kwargs)
+        except TemplateError:
+            return True
+        return probe not in self.tokenizer.decode(ids)
+
+    def folds_system(self) -> bool:
+        """By rendering one: the template refuses it, or leaves it out."""
+        return self._folds
+
+    def render(self, prompts: Sequence[Prompt]) -> list[list[int]]:
+        sent = [str(prompt) if isinstance(prompt, Chat) and self.folds_system() else prompt for prompt in prompts]
+        return [render(self.tokenizer, prompt, self.config.chat_template_kwargs) for prompt in sent]
 
     def too_long(self, rendered: Sequence[Sequence[int]], how: Sampling | Choices) -> dict[int, str]:
         if (window := self.window()) is None:
@@ -112,8 +128,8 @@ def scored(choices: Choices, log_probs: Sequence[float], n_tokens: int) -> Gener
     return Generated([], choices.options[best], "choice", n_tokens=n_tokens, log_probs=tuple(map(float, log_probs)))
 
 
-def render(tokenizer: Any, prompt: str, template_kwargs: dict[str, Any]) -> list[int]:
-    """One user message -> token ids by the chat template, up to where the model begins to answer."""
+def render(tokenizer: Any, prompt: Prompt, template_kwargs: dict[str, Any]) -> list[int]:
+    """A prompt -> token ids by the chat template, up to where the model begins to answer."""
     if not tokenizer.chat_template:
         raise EngineError(
             f"{tokenizer.name_or_path} has no chat template; use an instruction-tuned model, or put its template into "

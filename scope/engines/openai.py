@@ -1,6 +1,6 @@
 """Completions from an OpenAI-compatible server: OpenAI, Azure, `vllm serve` and their like.
 
-One user message, no system message, the token cap, and whatever the recipe sets in `engine.temperature` and
+A suite's messages, the token cap, and whatever the recipe sets in `engine.temperature` and
 `engine.extra`: nothing else is sent (protocol, API reference models). The official client repeats what fails on
 the way (connections, time-outs, 429 with its Retry-After, 5xx); an answer that is no chat completion is repeated
 by the driver. Keys never reach a message or a file.
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from scope.engines.base import Choices, Engine, EngineError, Generated, Sampling
-from scope.prompts import as_messages
+from scope.prompts import Prompt, as_messages
 from scope.schema import EngineConfig, ModelConfig
 
 _TOO_LONG = re.compile(
@@ -80,18 +80,22 @@ class OpenAIEngine(Engine):
     def version(self) -> str:
         return f"{self.model} at {self.engine.server or self._redacted(self.url)}"
 
-    def render(self, prompts: Sequence[str]) -> list[str]:
-        return list(prompts)
+    def folds_system(self) -> bool:
+        """As the recipe says: what a server's template takes is not known here."""
+        return self.engine.fold_system
 
-    def cost_bound(self, rendered: Sequence[str], how: Sampling | Choices) -> float:
+    def render(self, prompts: Sequence[Prompt]) -> list[Prompt]:
+        return [str(prompt) if self.engine.fold_system else prompt for prompt in prompts]
+
+    def cost_bound(self, rendered: Sequence[Prompt], how: Sampling | Choices) -> float:
         # No tokenizer makes more tokens than bytes; a template adds a few.
-        n_prompt = sum(len(prompt.encode("utf-8", "replace")) + 64 for prompt in rendered)
+        n_prompt = sum(len(str(prompt).encode("utf-8", "replace")) + 64 for prompt in rendered)
         return self._cost(n_prompt, _cap(how) * len(rendered))
 
-    def generate(self, rendered: Sequence[str], sampling: Sampling) -> list[Generated]:
-        return [self._ask(prompt, sampling, {}) for prompt in rendered]
+    def generate(self, rendered: Sequence[Prompt], sampling: Sampling) -> list[Generated]:
+        return [self._ask(prompt, sampling, _drawn(sampling)) for prompt in rendered]
 
-    def score_choices(self, rendered: Sequence[str], choices: Choices) -> list[Generated]:
+    def score_choices(self, rendered: Sequence[Prompt], choices: Choices) -> list[Generated]:
         """The option each server picks under its own constraint; no log-probabilities.
 
         Raises EngineError if the server answers with anything else: it does not know `engine.choice_field`.
@@ -123,7 +127,7 @@ class OpenAIEngine(Engine):
             body["chat_template_kwargs"] = dict(self.config.chat_template_kwargs)
         return {**body, **self.engine.extra}
 
-    def _ask(self, prompt: str, how: Sampling | Choices, more: dict[str, Any]) -> Generated:
+    def _ask(self, prompt: Prompt, how: Sampling | Choices, more: dict[str, Any]) -> Generated:
         import openai
 
         self._wait_for_turn()
@@ -179,7 +183,7 @@ class OpenAIEngine(Engine):
             raise EngineError(f"{reason}; what was answered is kept: see to the server and run the same command again")
         return Generated([], "", "error", 0, 0, error=reason, cost=cost, again=again, engine=self.version())
 
-    def _read(self, text: str, prompt: str, how: Sampling | Choices) -> Generated:
+    def _read(self, text: str, prompt: Prompt, how: Sampling | Choices) -> Generated:
         """A response's body -> the output; anything that is no chat completion is a failure to be repeated."""
         with self._lock:
             self._reached = True
@@ -243,6 +247,13 @@ def _cap(how: Sampling | Choices) -> int:
     if isinstance(how, Sampling):
         return how.max_new_tokens
     return max(len(option.encode("utf-8")) for option in how.options) + 1
+
+
+def _drawn(sampling: Sampling) -> dict[str, Any]:
+    """What a request that samples adds; a greedy one leaves temperature to the recipe."""
+    if not sampling.temperature:
+        return {}
+    return {"temperature": sampling.temperature, "top_p": sampling.top_p, "seed": sampling.seed}
 
 
 def _text(value: Any, name: str) -> str:

@@ -1,16 +1,18 @@
 """Generation with transformers, on a CPU or a GPU.
 
-Rows are left-padded and decoded greedily in chunks; between chunks the rows that have ended
+Rows are left-padded and decoded in chunks; between chunks the rows that have ended
 leave the batch. Where the model allows it the prompts' shared beginnings are computed once
 (`scope.trie`), and each row starts from its part of that pass.
 """
 
+import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from scope import trie
-from scope.engines.base import Choices, EngineError, Generated, Sampling
+from scope.artifacts import fingerprint
+from scope.engines.base import Choices, Generated, Sampling
 from scope.engines.cpu import use_weight_first
 from scope.engines.local import LocalEngine, scored, token_order
 from scope.engines.local import render as render
@@ -92,11 +94,22 @@ class TransformersEngine(LocalEngine):
     def generate(self, rendered: Sequence[Sequence[int]], sampling: Sampling) -> list[Generated]:
         import torch
 
-        if sampling.temperature != 0.0:
-            raise EngineError(f"temperature {sampling.temperature} is not served here; greedy decoding has 0")
-        with torch.inference_mode():
-            outputs = self._decode(rendered, sampling.max_new_tokens)
+        with torch.inference_mode(), self._seeded(rendered, sampling):
+            outputs = self._decode(rendered, sampling)
         return [self.finished(ids) for ids in outputs]
+
+    @contextlib.contextmanager
+    def _seeded(self, rendered: Sequence[Sequence[int]], sampling: Sampling) -> Iterator[None]:
+        """Random numbers of the batch's own, from the seed and its prompts; those of the process stay as they are."""
+        import torch
+
+        if not sampling.temperature:
+            yield
+            return
+        cuda = [self.model.device] if self.model.device.type == "cuda" else []
+        with torch.random.fork_rng(devices=cuda):
+            torch.manual_seed(int(fingerprint([sampling.seed, *map(list, rendered)])[:15], 16))
+            yield
 
     def score_choices(self, rendered: Sequence[Sequence[int]], choices: Choices) -> list[Generated]:
         """One packed forward over all prompts, each continued by every option.
@@ -128,11 +141,14 @@ class TransformersEngine(LocalEngine):
         chosen = logits.gather(-1, rows[:, len(ids) :, None])[..., 0] - logits.logsumexp(-1)
         return (chosen * mask[:, len(ids) :]).sum(-1)
 
-    def _decode(self, rendered: Sequence[Sequence[int]], cap: int) -> list[list[int]]:
+    def _decode(self, rendered: Sequence[Sequence[int]], sampling: Sampling) -> list[list[int]]:
         import torch
         from transformers import GenerationConfig
 
-        model, end_ids = self.model, sorted(self.end_ids)
+        model, end_ids, cap = self.model, sorted(self.end_ids), sampling.max_new_tokens
+        drawn: dict[str, Any] = {"do_sample": False}
+        if sampling.temperature:
+            drawn = {"do_sample": True, "temperature": sampling.temperature, "top_p": sampling.top_p, "top_k": 0}
         pad = self.tokenizer.pad_token_id
         width = max(map(len, rendered))
         ids = torch.tensor([[pad] * (width - len(r)) + list(r) for r in rendered], device=model.device)
@@ -143,16 +159,16 @@ class TransformersEngine(LocalEngine):
         produced = 0
         while active and produced < cap:
             step = min(self.engine.chunk_tokens, cap - produced)
-            greedy = GenerationConfig(
+            config = GenerationConfig(
+                **drawn,
                 max_new_tokens=step,
-                do_sample=False,
                 num_beams=1,
                 eos_token_id=end_ids,
                 pad_token_id=pad,
                 use_cache=True,
                 return_dict_in_generate=True,
             )
-            out = model.generate(input_ids=ids, attention_mask=mask, cache=cache, generation_config=greedy)
+            out = model.generate(input_ids=ids, attention_mask=mask, cache=cache, generation_config=config)
             new = out.sequences[:, ids.shape[1] :]
             keep = []
             for row, tokens in enumerate(new.tolist()):

@@ -100,9 +100,10 @@ class VLLMEngine(LocalEngine):
         return self.llm.generate(tokens, params, use_tqdm=False, lora_request=lora)
 
     def generate(self, rendered: Sequence[Sequence[int]], sampling: Sampling) -> list[Generated]:
-        if sampling.temperature != 0.0:
-            raise EngineError(f"temperature {sampling.temperature} is not served here; greedy decoding has 0")
-        params = sampling_params(max_tokens=sampling.max_new_tokens, stop_token_ids=sorted(self.end_ids))
+        drawn = {}
+        if sampling.temperature:
+            drawn = {"temperature": sampling.temperature, "top_p": sampling.top_p, "seed": sampling.seed}
+        params = sampling_params(max_tokens=sampling.max_new_tokens, stop_token_ids=sorted(self.end_ids), **drawn)
         return [self._generated(output.outputs[0]) for output in self._run(rendered, params)]
 
     def _generated(self, output: Any) -> Generated:

@@ -112,6 +112,29 @@ def restricted(rate: Rate, inside: ArrayLike) -> Rate:
     return Combination(tuple((c, Ratio(r.numerator * mask, r.denominator * mask)) for c, r in rate.terms))
 
 
+def share(stratum: Bools, *events: Bools) -> Ratio:
+    """Share of the stratum with an event; of several events (orders, positions, seeds) the mean of their shares."""
+    return among(*((stratum, event) for event in events))
+
+
+def among(*pairs: tuple[Bools, Bools]) -> Ratio:
+    """Of all (stratum, event) pairs of all items, how many have the event among those inside the stratum."""
+    return Ratio(
+        np.sum([stratum & event for stratum, event in pairs], axis=0, dtype=np.float64),
+        np.sum([stratum for stratum, _ in pairs], axis=0, dtype=np.float64),
+    )
+
+
+def support(rate: Rate) -> Bools:
+    """The items that a rate is of, bool (n_items,): those in the denominator of one of its ratios."""
+    return np.logical_or.reduce([ratio.denominator > 0 for _, ratio in rate.terms])
+
+
+def taken(rate: Rate, inside: Bools) -> Rate:
+    """The rate as one of these items alone: fewer items, not only weights of zero."""
+    return Combination(tuple((c, Ratio(r.numerator[inside], r.denominator[inside])) for c, r in rate.terms))
+
+
 def accuracy_ratio(correct: Column, present: Mask = None) -> Ratio:
     """Share of True over all (present) items (Sec. 3.2, eq. 2). correct: bool (n_items,)."""
     (values,), kept = _read(present, correct=correct)

@@ -5,14 +5,14 @@ Rates are fractions, an undefined rate is null, intervals are [low, high] at `le
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from scope.evaluation.bootstrap import Interval, bonferroni, bootstrap_all
-from scope.evaluation.paired import Rate, mean_of, restricted
-from scope.evaluation.suites.base import Row, Suite
+from scope.evaluation.paired import Rate, mean_of, restricted, support, taken
+from scope.evaluation.suites.base import Draws, Row, Suite
 
 REFERENCE = "base"
 #: results.json's `schema`; it changes when a key changes its meaning or goes.
@@ -23,13 +23,18 @@ Place = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How rates become intervals. complete_only: leave out items of which any request failed, in all systems."""
+    """How rates become intervals.
+
+    complete_only: leave out items of which any request failed, in all systems. groups: system -> group that it is
+    averaged in as well.
+    """
 
     level: float = 0.95
     replicates: int = 10_000
     seed: int = 0
     complete_only: bool = False
     reference: str = REFERENCE
+    groups: Mapping[str, str] = field(default_factory=dict)
 
 
 def results(suite: Suite, items: Sequence[Any], outcomes: Sequence[Row], settings: Settings) -> dict[str, Any]:
@@ -63,7 +68,7 @@ def results(suite: Suite, items: Sequence[Any], outcomes: Sequence[Row], setting
         "failed_items": sorted(incomplete),
         "complete_only": settings.complete_only,
         "level": settings.level,
-        "replicates": settings.replicates,
+        "replicates": counted.replicates,
         "seed": counted.seed,
         "against": settings.reference,
         **counted.design(),
@@ -79,6 +84,8 @@ def results(suite: Suite, items: Sequence[Any], outcomes: Sequence[Row], setting
     for column, value, mask in counted.slices:
         part = {"items": int(mask.sum()), "systems": {}, "differences": {}}
         found["slices"].setdefault(column, {})[value] = part
+    if not incomplete or settings.complete_only:
+        found |= {"remarks": dict(remarks)} if (remarks := suite.remarks(items, rows)) else {}
     for where, rate in counted.numbers(against):
         inner = found
         for key in where[:-1]:
@@ -107,7 +114,10 @@ class Counted:
     ):
         self.suite, self.settings = suite, settings
         self.seed = settings.seed if suite.seed is None else suite.seed
+        self.replicates = settings.replicates if suite.replicates is None else suite.replicates
         self.units = suite.units(items)
+        self.ids = np.array([item.id for item in items])
+        self.across = suite.across(items, rows)
         self.rates = {name: suite.rates(items, rows[name]) for name in rows}
         self.panels = {name: suite.panels(items, rows[name]) for name in rows}
         self.enters = {name: suite.enters(items, rows[name]) for name in rows}
@@ -133,8 +143,20 @@ class Counted:
             found["levels"] = {metric: self.joint for metric in sorted(self.suite.primary)}
         if not all(self.enters.values()):
             found["not_inferred"] = [name for name, enters in self.enters.items() if not enters]
-        if len(self.averaged) > 1:
-            found["mean"] = {"systems": self.averaged}
+        for where, names in self.means.items():
+            inner = found
+            for key in where[:-1]:
+                inner = inner.setdefault(key, {})
+            inner[where[-1]] = {"systems": names}
+        return found
+
+    @property
+    def means(self) -> dict[Place, list[str]]:
+        """Where a mean stands -> its systems: of all that are averaged, and of each group of them."""
+        found: dict[Place, list[str]] = {("mean",): self.averaged} if len(self.averaged) > 1 else {}
+        grouped = self.settings.groups
+        for group in dict.fromkeys(grouped[name] for name in self.averaged if name in grouped):
+            found["groups", group] = [name for name in self.averaged if grouped.get(name) == group]
         return found
 
     @property
@@ -147,18 +169,30 @@ class Counted:
         by_unit: list[tuple[str, Sequence[str] | None]] = [*self.units.items()] or [("item", None)]
         for n, (unit, clusters) in enumerate(by_unit):
             wanted = self._wanted(against) if n == 0 else self._panel_rates(self.suite.robust)
-            levels = {where: self.joint for where in wanted if self._is_primary(where)}
-            found = bootstrap_all(
-                {"\0".join(where): rate for where, rate in wanted.items()},
-                clusters,
-                self.settings.replicates,
-                self.seed,
-                self.settings.level,
-                {"\0".join(where): level for where, level in levels.items()},
-            )
+            found = self._resampled(wanted, clusters)
             for where, rate in wanted.items():
-                shown = self._plain(where, rate, found["\0".join(where)])
-                yield (where if n == 0 else ("sensitivity", unit, *where)), shown
+                yield (where if n == 0 else ("sensitivity", unit, *where)), self._plain(where, rate, found[where])
+
+    def _resampled(self, wanted: Mapping[Place, Rate], clusters: Sequence[str] | None) -> dict[Place, Interval]:
+        """The interval of each rate: all from one resample, but for those that the suite draws by themselves."""
+        together: dict[tuple[Draws | None, bytes], list[Place]] = {}
+        for where, rate in wanted.items():
+            draws = self.suite.draws(where, list(self.rates))
+            together.setdefault((draws, support(rate).tobytes() if draws else b""), []).append(where)
+        found: dict[Place, Interval] = {}
+        for (draws, _), places in together.items():
+            inside = support(wanted[places[0]])
+            rates = {where: taken(wanted[where], inside) if draws else wanted[where] for where in places}
+            named = bootstrap_all(
+                {"\0".join(where): rate for where, rate in rates.items()},
+                self.ids[inside] if draws else clusters,
+                draws.replicates if draws else self.replicates,
+                draws.seed if draws else self.seed,
+                self.settings.level,
+                {"\0".join(where): self.joint for where in places if self._is_primary(where)},
+            )
+            found |= {where: named["\0".join(where)] for where in places}
+        return found
 
     def _wanted(self, against: Sequence[str]) -> dict[Place, Rate]:
         metrics, reference = self.suite.headings, self.settings.reference
@@ -174,12 +208,15 @@ class Counted:
                 for name in against:
                     minus = inside[name][metric] - inside[reference][metric]
                     wanted[(*begin, "differences", name, *last, metric)] = minus
-        if len(names := self.averaged) > 1:
+        for where, names in self.means.items():
             for metric in metrics:
-                wanted["mean", "rates", metric] = mean_of([self.rates[name][metric] for name in names])
-                for left_out in names:
+                wanted[(*where, "rates", metric)] = mean_of([self.rates[name][metric] for name in names])
+                for left_out in names if where == ("mean",) else ():
                     rest = [self.rates[name][metric] for name in names if name != left_out]
                     wanted["mean", "without", left_out, metric] = mean_of(rest)
+        for table, lines in self.across.items():
+            for row, columns in lines.items():
+                wanted |= {("across", table, row, column): rate for column, rate in columns.items()}
         return wanted | self._panel_rates(frozenset(self.suite.panels_of))
 
     def _panel_rates(self, chosen: frozenset[str]) -> dict[Place, Rate]:
@@ -189,11 +226,11 @@ class Counted:
             for name, own in self.panels.items():
                 for row, columns in own[panel].items():
                     wanted |= {("systems", name, "panels", panel, row, c): rate for c, rate in columns.items()}
-            if len(names := self.averaged) > 1:
+            for where, names in self.means.items():
                 for row, columns in self.panels[names[0]][panel].items():
                     for column in columns:
                         every = [self.panels[name][panel][row][column] for name in names]
-                        wanted["mean", "panels", panel, row, column] = mean_of(every)
+                        wanted[(*where, "panels", panel, row, column)] = mean_of(every)
         return wanted
 
     def _is_primary(self, where: Place) -> bool:
@@ -202,7 +239,7 @@ class Counted:
     def _plain(self, where: Place, rate: Rate, found: Interval) -> dict[str, Any]:
         """A number as results.json has it."""
         names = self._behind(where)
-        panel = where[:2] == ("mean", "panels") or (where[0] == "systems" and where[2] == "panels")
+        panel = where[0] == "across" or "panels" in where[1:3]
         if panel:
             withheld = sum(self.failed.get(name, 0) for name in names)
         else:
@@ -216,7 +253,7 @@ class Counted:
             "sd": found.sd if inferred else None,
             "undefined_replicates": found.undefined,
         }
-        if panel and where[0] == "systems" and len(rate.terms) == 1:
+        if panel and where[0] in ("systems", "across") and len(rate.terms) == 1:
             shown["events"], shown["n"] = (int(sum(column)) for column in _columns(rate))
         return shown
 
@@ -224,6 +261,10 @@ class Counted:
         """The systems whose answers a number depends on."""
         if where[0] == "mean":
             return [name for name in self.averaged if where[1] != "without" or name != where[2]]
+        if where[0] == "groups":
+            return self.means[where[:2]]
+        if where[0] == "across":
+            return list(self.rates)
         kind, name = where[3:5] if where[0] == "slices" else where[:2]
         return [name, self.settings.reference] if kind == "differences" else [name]
 

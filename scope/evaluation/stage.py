@@ -17,6 +17,8 @@ from scope.evaluation.systems import System, is_trained, open_systems
 from scope.recipe import Recipe, nearest
 
 FOLDER = "evaluate"
+#: Settings of single suites, which these name among their own (`Suite.settings`).
+SECTIONS = ("misleadqa", "ragstress")
 
 
 @dataclass
@@ -77,7 +79,7 @@ def plan(recipe: Recipe, suite: Suite, systems: Sequence[System]) -> Planned:
     items = selected(suite, loaded.items, recipe.evaluation.slice)
     items = items[: recipe.evaluation.limit or None]
     settings = recipe.part("evaluation")["evaluation"]
-    for name in ("suites", "systems", "models", "items", "transfer_items", "misleadqa"):
+    for name in ("suites", "systems", "models", "items", "transfer_items", *SECTIONS):
         del settings[name]
     key = {
         "pool": loaded.key,
@@ -86,7 +88,7 @@ def plan(recipe: Recipe, suite: Suite, systems: Sequence[System]) -> Planned:
         "engine": recipe.part("engine")["engine"],
         "evaluation": settings,
         "seed": recipe.seed,
-        **suite.settings(recipe),
+        "settings": suite.settings(recipe),
     }
     return Planned(suite, folder_of(recipe, suite.name), items, key, dict(loaded.facts), [])
 
@@ -187,7 +189,7 @@ def write(recipe: Recipe, work: Planned) -> None:
 def summary(recipe: Recipe, work: Planned) -> dict[str, Any]:
     """`results.json`: the numbers, and what they are of."""
     chosen = recipe.evaluation
-    settings = Settings(chosen.level, chosen.replicates, recipe.seed, chosen.complete_only)
+    settings = Settings(chosen.level, chosen.replicates, recipe.seed, chosen.complete_only, groups=chosen.groups)
     found = results(work.suite, work.items, work.rows, settings)
     named = {"model": recipe.model.base, "arm": recipe.arm_name, "facts": work.facts}
     return {"schema": found.pop("schema"), "suite": found.pop("suite"), **named, **found}

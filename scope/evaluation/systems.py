@@ -8,7 +8,7 @@ from typing import Any
 from scope import artifacts, merge
 from scope.artifacts import StageError
 from scope.models import ResolvedModel, resolve_model
-from scope.prompts import defended
+from scope.prompts import Prompt, defended
 from scope.recipe import Recipe
 
 #: Systems that need no training.
@@ -45,9 +45,9 @@ class System:
             return [f"{engine.azure.deployment or engine.model or recipe.model.base} at {served}", None]
         return [self.model.weights_sha256, self.adapter and self.adapter.sha256]
 
-    def prompt(self, text: str) -> str:
+    def prompt(self, prompt: Prompt) -> Prompt:
         """What it is sent for a suite's prompt."""
-        return defended(text) if self.name == "prompt_defense" else text
+        return defended(prompt) if self.name == "prompt_defense" else prompt
 
 
 def open_systems(recipe: Recipe) -> list[System]:

@@ -125,7 +125,10 @@ def compare(
     order = sorted(systems, key=lambda name: UNTRAINED.index(name) if name in UNTRAINED else len(UNTRAINED))
     made = first.manifest["recipe"]
     chosen = made["evaluation"]
-    settings = Settings(chosen["level"], chosen["replicates"], made["seed"], chosen["complete_only"], against)
+    settings = Settings(
+        *(chosen["level"], chosen["replicates"], made["seed"], chosen["complete_only"], against),
+        groups=chosen.get("groups", {}),
+    )
     outcomes = [{**row, "system": name} for name in order for row in systems[name]]
     together = results(declared, [declared.item_of(item) for item in items], outcomes, settings)
     named = {"model": made["model"]["base"], "facts": _facts(first), "folders": homes, "steps": steps}
@@ -152,16 +155,16 @@ def _check_comparable(first: Evaluated, other: Evaluated, intersection: bool) ->
             "base": key["systems"].get(REFERENCE, [None])[0],
             "chat template settings": key["model"]["chat_template_kwargs"],
             "max_new_tokens": evaluation["max_new_tokens"],
-            "judge": key.get("judge"),
-            "prompts or scoring": key.get("misleadqa"),
-            "releases": key["pool"] if "misleadqa" in key else None,
+            "releases": key["pool"] if SUITES[arm.suite].frozen else None,
+            **key.get("settings", {}),
         }
 
     ours, theirs = settings(first), settings(other)
-    for what, value in ours.items():
+    for what in dict.fromkeys([*ours, *theirs]):
+        value = ours.get(what)
         if what == "items" and intersection:
             continue
-        if theirs[what] != value and not (what == "base" and None in (value, theirs[what])):
+        if theirs.get(what) != value and not (what == "base" and None in (value, theirs[what])):
             raise StageError(
                 f"{first.folder} and {other.folder} were evaluated with different {what}; evaluate both with the same, "
                 "or compare them apart" + (" (--intersection compares the common items)" * (what == "items"))

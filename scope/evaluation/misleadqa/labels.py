@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from scope.answers import parse_answer
-from scope.evaluation.paired import Bools, Ratio
+from scope.evaluation.paired import Bools, Ratio, share
 from scope.evaluation.suites.base import Row
 from scope.items import Completion, normalised
 
@@ -67,12 +67,6 @@ class Labels:
     def a(self) -> Bools:
         """A: of B those that are gold with G alone, too."""
         return self.b() & self.are("g", "gold")
-
-
-def share(stratum: Bools, *events: Bools) -> Ratio:
-    """Share of the stratum with an event; of several events (orders, rotations) the mean of their shares."""
-    happened = np.sum(events, axis=0, dtype=np.float64)
-    return Ratio(happened * stratum, np.multiply(len(events), stratum, dtype=np.float64))
 
 
 def distribution(labels: Labels, stratum: Bools, *cells: str) -> dict[str, Ratio]:

@@ -35,6 +35,7 @@ class Diagnostic(Suite):
     item_type = ScopedItem
     averaged = True
     pinned = True
+    frozen = True
     seed = 2027
     split: ClassVar[str] = "main"
     sample: ClassVar[bool] = False
@@ -84,7 +85,7 @@ class Diagnostic(Suite):
     def settings(self, recipe: Recipe) -> dict[str, Any]:
         scoring = recipe.evaluation.misleadqa.scoring
         texts = [self.templates.answer, self.templates.faithful, self.templates.scope]
-        return {"misleadqa": {"scoring": scoring, "prompts": fingerprint(texts)}}
+        return {"scoring": scoring, "prompts": fingerprint(texts)}
 
     def item_of(self, row: Mapping[str, Any]) -> ScopedItem:
         return from_row(row)

@@ -14,6 +14,7 @@ from scope.artifacts import StageError, fingerprint
 from scope.engines import Choices, Sampling
 from scope.evaluation.paired import Rate
 from scope.items import Completion
+from scope.prompts import Prompt
 from scope.recipe import Recipe
 
 Row = dict[str, Any]
@@ -38,6 +39,14 @@ class Loaded:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """Resamples of a number's own: of the items that it is of alone, drawn in the order of their ids."""
+
+    seed: int
+    replicates: int
+
+
 class Suite:
     """A benchmark. Subclass it, fill in the class attributes and the four methods without a body.
 
@@ -56,7 +65,9 @@ class Suite:
     robust: panels that are resampled by every unit of `units`, not by the first alone.
     averaged: whether rates are averaged over systems, each with equal weight.
     sliced: the metric that the slice table and figure show; empty: SC2W where there is one, else the first.
-    seed: of the resamples; None takes the recipe's.
+    seed, replicates: of the resamples; None takes the recipe's.
+    across_of: table over all systems -> its title; `across` returns these.
+    frozen: whether the items are a release, so that two evaluations compare only on the same one.
     pinned: whether the chat template may neither print the day nor let the model think.
     """
 
@@ -76,7 +87,10 @@ class Suite:
     averaged: ClassVar[bool] = False
     sliced: ClassVar[str] = ""
     seed: ClassVar[int | None] = None
+    replicates: ClassVar[int | None] = None
+    across_of: ClassVar[Mapping[str, str]] = {}
     pinned: ClassVar[bool] = False
+    frozen: ClassVar[bool] = False
 
     # ------------------------------------------------------------ to be written
 
@@ -84,8 +98,8 @@ class Suite:
         """The recipe's items. A Refusal says in one sentence what is wrong with them."""
         raise NotImplementedError
 
-    def prompt(self, item: Any, cell: str) -> str:
-        """The user message of an item in a cell."""
+    def prompt(self, item: Any, cell: str) -> Prompt:
+        """What is sent for an item in a cell: a user message, or a `Chat` of a system message and one."""
         raise NotImplementedError
 
     def outcome(self, item: Any, cell: str, completion: Completion) -> Row:
@@ -122,6 +136,18 @@ class Suite:
         """Tables of one system beside `rates`; they are withheld while any of its requests has failed."""
         return {}
 
+    def draws(self, where: Sequence[str], systems: Sequence[str]) -> Draws | None:
+        """How a number is resampled, if not like all others. where: the keys that lead to it in `results.json`."""
+        return None
+
+    def across(self, items: Sequence[Any], rows: Mapping[str, Mapping[str, Sequence[Row]]]) -> Mapping[str, Panel]:
+        """Tables of what needs all systems at once. rows: system -> cell -> outcome rows."""
+        return {}
+
+    def remarks(self, items: Sequence[Any], rows: Mapping[str, Mapping[str, Sequence[Row]]]) -> dict[str, Any]:
+        """What is said of all systems beside rates, plain data: a reader sees `key: value`."""
+        return {}
+
     def enters(self, items: Sequence[Any], rows: Mapping[str, Sequence[Row]]) -> bool:
         """Whether a system has enough units to infer from; one that has not gets no interval and joins no mean."""
         return True
@@ -131,7 +157,10 @@ class Suite:
         return self.cells
 
     def settings(self, recipe: Recipe) -> dict[str, Any]:
-        """What the results depend on beside items, systems, engine and token cap."""
+        """What the results depend on beside items, systems, engine and token cap: what it is called -> its value.
+
+        Two evaluations are compared only where these agree; a difference is refused by its name.
+        """
         return {}
 
     def check_held_out(self, recipe: Recipe, items: Sequence[Any]) -> None:
@@ -142,7 +171,7 @@ class Suite:
         tokens = [token for token in control_tokens if token.strip()]
         for item in items:
             for cell in self.cells:
-                text = self.prompt(item, cell)
+                text = str(self.prompt(item, cell))
                 if found := next((token for token in tokens if token in text), None):
                     raise StageError(
                         f"{self.name}: item {item.id}, cell {cell}: holds {found!r}, which this tokenizer reads as a "

@@ -17,10 +17,9 @@ from scope.evaluation.misleadqa.labels import (
     distribution,
     lr,
     rlr,
-    share,
 )
 from scope.evaluation.misleadqa.suite import MIN_CLUSTERS, Diagnostic
-from scope.evaluation.paired import Rate, restricted
+from scope.evaluation.paired import Rate, restricted, share
 from scope.evaluation.suites.base import Panel, Row
 from scope.scopes import ScopedItem
 

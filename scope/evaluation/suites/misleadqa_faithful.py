@@ -8,9 +8,9 @@ and lure keep their meaning, so the response that the instruction prescribes for
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from scope.evaluation.misleadqa.labels import LABELS, OUTCOMES, Labels, both_orders, distribution, share
+from scope.evaluation.misleadqa.labels import LABELS, OUTCOMES, Labels, both_orders, distribution
 from scope.evaluation.misleadqa.suite import CONTEXTS, MIN_CLUSTERS, Diagnostic
-from scope.evaluation.paired import Bools, Rate
+from scope.evaluation.paired import Bools, Rate, share
 from scope.evaluation.suites.base import Panel, Row
 from scope.scopes import ScopedItem
 

@@ -10,10 +10,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from scope.evaluation.misleadqa.labels import Labels, share
+from scope.evaluation.misleadqa.labels import Labels
 from scope.evaluation.misleadqa.prompts import rotated, rotated_letter
 from scope.evaluation.misleadqa.suite import CONTEXTS, Diagnostic
-from scope.evaluation.paired import Bools, Rate
+from scope.evaluation.paired import Bools, Rate, share
 from scope.evaluation.suites.base import Panel, Row
 from scope.items import Completion
 from scope.scopes import ScopedItem

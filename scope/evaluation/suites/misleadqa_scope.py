@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from scope.engines import Choices, Sampling
-from scope.evaluation.misleadqa.labels import LABELS, Labels, lr, read_choice, share
+from scope.evaluation.misleadqa.labels import LABELS, Labels, lr, read_choice
 from scope.evaluation.misleadqa.prompts import APPLICABLE, CANNOT, JUDGEMENTS, NOT_APPLICABLE, judging
 from scope.evaluation.misleadqa.suite import Diagnostic
-from scope.evaluation.paired import Rate
+from scope.evaluation.paired import Rate, share
 from scope.evaluation.suites.base import Panel, Row
 from scope.items import Completion
 from scope.recipe import Recipe
