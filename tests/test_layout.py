@@ -15,7 +15,7 @@ ROOMS = [
     "engines", "models",
     "gguf", "trie", "prompts", "items", "scopes", "evidence", "matching", "spellings", "published", "forms", "columns",
     "tables", "answers",
-    "conditions", "recipe", "schema", "artifacts",
+    "conditions", "recipe", "schema", "artifacts", "kappa",
 ]  # fmt: skip
 #: Rooms below that call one above, each for a reason.
 ALLOWED = {

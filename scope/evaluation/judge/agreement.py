@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from scope.artifacts import Refusal
+from scope.kappa import kappa
 from scope.tables import TableError, read_rows
 
 COLUMNS = ("correct", "follows")
@@ -43,12 +44,8 @@ def agreement(a: Sequence[bool | None], b: Sequence[bool | None]) -> Agreement:
         pairs.count(p) for p in ((True, True), (True, False), (False, True), (False, False))
     )
     n = len(pairs)
-    kappa = None
-    if max(both, neither) < n:  # else there is nothing, or agreement by chance is already 1
-        from sklearn.metrics import cohen_kappa_score  # here, because slow to import
-
-        kappa = float(cohen_kappa_score([x for x, _ in pairs], [y for _, y in pairs]))
-    return Agreement(n, both, only_a, only_b, neither, (both + neither) / n if n else None, kappa)
+    beyond = kappa([x for x, _ in pairs], [y for _, y in pairs])
+    return Agreement(n, both, only_a, only_b, neither, (both + neither) / n if n else None, beyond)
 
 
 def read(path: Path, column: str) -> Verdicts:
@@ -125,9 +122,9 @@ def _some(verdicts: Iterable[tuple[str, str]]) -> str:
 def as_text(found: Agreement, without: int, column: str) -> str:
     """The agreement for a terminal."""
     share = "undefined" if found.share is None else f"{100 * found.share:.1f} %"
-    kappa = "undefined" if found.kappa is None else f"{found.kappa:.3f}"
+    beyond = "undefined" if found.kappa is None else f"{found.kappa:.3f}"
     return (
-        f"{column}: n {found.n}, agreement {share}, kappa {kappa}\n"
+        f"{column}: n {found.n}, agreement {share}, kappa {beyond}\n"
         f"both true {found.both_true}, only A {found.only_a}, only B {found.only_b}, both false {found.both_false}; "
         f"left out for want of a verdict: {without}"
     )

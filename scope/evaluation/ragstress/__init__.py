@@ -1,0 +1,1 @@
+"""RAG-Stress: labels, rates, prompts, and the audit of its matcher."""
