@@ -37,9 +37,17 @@ from scope.schema import (
 RECIPES = Path(__file__).resolve().parent.parent / "recipes"
 
 #: Keys that may be empty.
-OPTIONAL: tuple[str, ...] = ("arm", "push_to", "data_dir", "pool.questions", "pool.own_errors", "mining.quartets")
+OPTIONAL: tuple[str, ...] = (
+    "arm",
+    "push_to",
+    "data_dir",
+    "pool.questions",
+    "pool.own_errors",
+    "mining.quartets",
+    "evaluation.ragstress.validated",
+)
 OPTIONAL += ("engine.model", "engine.server", "engine.azure.endpoint", "engine.azure.api_version")
-OPTIONAL += ("engine.azure.deployment", "release.decisions")
+OPTIONAL += ("engine.azure.deployment", "release.decisions", "evaluation.ragstress.validated")
 OPTIONAL += tuple(f"judge.{key}" for key in OPTIONAL if key.startswith("engine."))
 
 

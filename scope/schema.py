@@ -268,7 +268,7 @@ class RagStressConfig:
     max_new_tokens: int = number(20, 1, help="token cap of a short answer")
     long_new_tokens: int = number(256, 1, help="token cap of the long decoding profile")
     input_limit: int = number(1536, 0, help="most tokens of a prompt; longer ones are refused; 0: the model's window")
-    validated: str = text("", help="file of the ids whose edits people passed, a line each: the others are left out")
+    validated: str = text("", help="file of the ids whose edits people passed, a line each, to show them apart")
 
 
 @dataclass

@@ -15,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from scope.engines import Choices, Generated, Sampling
 from scope.models import resolve_model
+from scope.prompts import Chat
 from scope.schema import EngineConfig, ModelConfig
 
 #: What can go wrong with a request before it is answered well.
@@ -105,7 +106,8 @@ class Server:
         return Handler
 
     def _reply(self, http, body):
-        prompt = body["messages"][-1]["content"]
+        *system, user = (message["content"] for message in body["messages"])
+        prompt = Chat(*system, user) if system else user
         with self._lock:
             self.bodies.append(body)
             attempt = self.requests[prompt]

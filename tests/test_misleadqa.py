@@ -498,7 +498,7 @@ def test_runs_on_two_releases_prompts_or_scorings_are_not_compared(run, tmp_path
     two = evaluate(run(*short, "limit=3", "arm=b", "evaluation.misleadqa.scoring=sequence"))
     other = evaluate(run(*short, "limit=3", "arm=c", f"evaluation.misleadqa.prompt={tmp_path / 'own.txt'}"))
     for folder in (two, other):
-        with pytest.raises(StageError, match=r"were evaluated with different prompts or scoring"):
+        with pytest.raises(StageError, match=r"were evaluated with different (prompts|scoring)"):
             compare([one.parent, folder.parent], suite="misleadqa")
     changed = [dataclasses.replace(ITEMS[0], question="What was Ohio's wage on 1 January 2007?"), *ITEMS[1:]]
     settings = run(*short, "arm=d")

@@ -14,6 +14,7 @@ from scope.evaluation.results import Settings, results
 from scope.evaluation.suites import SUITES
 from scope.evaluation.suites.base import Row, Suite
 from scope.evaluation.systems import System, is_trained, open_systems
+from scope.prompts import Chat
 from scope.recipe import Recipe, nearest
 
 FOLDER = "evaluate"
@@ -128,6 +129,9 @@ def run(recipe: Recipe, systems: Sequence[System], planned: Sequence[Planned]) -
                         "items that others were asked, for they hold its control tokens; take these items out"
                     )
                 work.items = usable
+                if engine.folds_system() and isinstance(work.suite.prompt(usable[0], work.suite.cells[0]), Chat):
+                    said = "at the beginning of the user message, for the chat template has no system role"
+                    work.facts[f"system message of {system.name}"] = said
                 work.rows += ask(recipe, work.suite, system, engine, usable, store)
     for work in planned:
         work.rows = work.suite.judge(recipe, {item.id: item for item in work.items}, work.rows, store)

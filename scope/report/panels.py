@@ -5,7 +5,7 @@ from typing import Any
 
 from scope.evaluation.suites import SUITES
 from scope.report.markup import Cell, Group, Table
-from scope.report.terminal import interval, mean_name, rate
+from scope.report.terminal import inside, interval, means, rate
 
 Rates = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
@@ -13,10 +13,27 @@ Rates = Mapping[str, Mapping[str, Mapping[str, Any]]]
 def tables(found: dict[str, Any], title: str, notes: list[str]) -> list[Table]:
     """One table a panel (MisleadQA, Tables 3, 4, 14 to 26). title, notes: of the suite's tables."""
     suite = SUITES[found["suite"]]
-    return [
+    every = next(iter(found["systems"].values())).get("panels", {})
+    made = [
         Table(f"{suite.name}_{name}", f"{title}: {said}", *_body(found, name), [*_notes(found, name), *notes])
         for name, said in suite.panels_of.items()
+        if every.get(name)
     ]
+    for name, said in suite.across_of.items():
+        if rows := found.get("across", {}).get(name):
+            made.append(Table(f"{suite.name}_{name}", f"{title}: {said}", *_across(found, rows), list(notes)))
+    return made
+
+
+def _across(found: dict[str, Any], rows: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], list[Group]]:
+    """Of a table over all systems: a column a system, below each number its interval."""
+    names = list(next(iter(rows.values())))
+    groups = []
+    for row, cells in rows.items():
+        lines = [[_word(found, row), *(rate(dict(cells[name])) for name in names)]]
+        lines.append(["", *(interval(dict(cells[name])) for name in names)])
+        groups.append(Group([[Cell(text) for text in line] for line in lines]))
+    return ["per cent", *names], groups
 
 
 def _body(found: dict[str, Any], name: str) -> tuple[list[str], list[Group]]:
@@ -26,32 +43,29 @@ def _body(found: dict[str, Any], name: str) -> tuple[list[str], list[Group]]:
     groups = []
     for row in first:
         lines = []
-        for called, own in _lines(found):
+        for called, place in _lines(found).items():
+            own = inside(found, place)
             cells = own["panels"][name][row]
             size = next((cells[c]["n"] for c in columns if "n" in cells[c]), None)
             texts = [_text(cells[column], size) for column in columns]
             lines.append([called, "" if size is None else str(size), *texts])
             if called not in found["systems"] or name in SUITES[found["suite"]].robust:
-                lines += _intervals(found, called, name, row, columns)
+                lines += _intervals(found, (*place, "panels", name, row), columns)
         groups.append(Group([[Cell(text) for text in line] for line in lines], _heading(found, row, len(first))))
     return head, groups
 
 
-def _lines(found: dict[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Every system and, where there is one, the mean; each with its panels."""
-    lines = list(found["systems"].items())
-    return [*lines, (mean_name(found), found["mean"])] if "mean" in found else lines
+def _lines(found: dict[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Every system, then the means of groups and of all where there are some -> where it stands."""
+    return {**{name: ("systems", name) for name in found["systems"]}, **means(found)}
 
 
-def _intervals(found: dict[str, Any], called: str, name: str, row: str, columns: list[str]) -> list[list[str]]:
-    """The intervals of a line, by each unit that the panel is resampled by."""
-    at = ("systems", called) if called in found["systems"] else ("mean",)
+def _intervals(found: dict[str, Any], place: tuple[str, ...], columns: list[str]) -> list[list[str]]:
+    """The intervals of the line that stands there, by each unit that its panel is resampled by."""
     lines = []
     for n, (unit, number) in enumerate(found.get("units", {"item": found["items"]}).items()):
-        inside = found if n == 0 else found.get("sensitivity", {}).get(unit, {})
-        for key in (*at, "panels", name, row):
-            inside = inside.get(key, {})
-        texts = [interval(inside[column], signed=False) if column in inside else "" for column in columns]
+        cells = inside(found, place if n == 0 else ("sensitivity", unit, *place))
+        texts = [interval(cells[column], signed=False) if column in cells else "" for column in columns]
         if any(texts):
             lines.append([f"by {number} {unit}s", "", *texts])
     return lines

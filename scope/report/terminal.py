@@ -1,7 +1,7 @@
 """Results as tables for a terminal, also kept as `table.txt`."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scope.evaluation.suites import SUITES
@@ -58,6 +58,7 @@ def table(results: dict[str, Any]) -> str:
 def notes(results: dict[str, Any]) -> list[str]:
     """What a reader must know beside the numbers, a line each: what is missing and what the suite says of its items."""
     found = [f"{name}: {value}" for name, value in results.get("facts", {}).items()]
+    found += [f"{name}: {value}" for name, value in results.get("remarks", {}).items()]
     found += inference(results)
     if n := len(results["failed_items"]):
         done = "left out of all systems" if results["complete_only"] else "their cells' metrics are withheld"
@@ -106,16 +107,30 @@ def mean_name(results: Mapping[str, Any]) -> str:
     return f"mean of {len(results['mean']['systems'])}"
 
 
+def means(results: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """What the line of a mean is called -> where it stands in the results: of each group of systems, then of all."""
+    found: dict[str, tuple[str, ...]] = {
+        f"{name}, mean of {len(own['systems'])}": ("groups", name) for name, own in results.get("groups", {}).items()
+    }
+    return {**found, **({mean_name(results): ("mean",)} if "mean" in results else {})}
+
+
+def inside(results: Mapping[str, Any], place: Sequence[str]) -> Mapping[str, Any]:
+    """What stands there; empty where nothing does."""
+    for key in place:
+        results = results.get(key, {})
+    return results
+
+
 def mean_rows(results: dict[str, Any]) -> list[list[str]]:
-    """The equal-weight mean over systems with its interval, and without each; nothing where the suite has no mean."""
-    if not (mean := results.get("mean")):
-        return []
+    """Equal-weight means over systems with their intervals: of each group, of all, of all but one; of none nothing."""
     metrics = SUITES[results["suite"]].headings
-    rows = [
-        [mean_name(results), *(rate(mean["rates"][m]) for m in metrics)],
-        ["", *(interval(mean["rates"][m], signed=False) for m in metrics)],
-    ]
-    if len(mean["systems"]) > 2:
+    rows = []
+    for name, place in means(results).items():
+        own = inside(results, place)
+        rows.append([name, *(rate(own["rates"][m]) for m in metrics)])
+        rows.append(["", *(interval(own["rates"][m], signed=False) for m in metrics)])
+    if (mean := results.get("mean")) and len(mean["systems"]) > 2:
         rows += [[f"without {name}", *(rate(own[m]) for m in metrics)] for name, own in mean["without"].items()]
     return rows
 

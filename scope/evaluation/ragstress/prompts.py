@@ -74,8 +74,8 @@ def read_templates(name: str, versions: int = 1) -> Templates:
         ) from error
     if unknown := sorted(set(found) - {*FIELDS, *POLICY_KEYS}):
         raise StageError(f"{path}: {unknown[0]}: is no text of it; use {', '.join((*FIELDS, *POLICY_KEYS))}")
-    texts = {key: _text(path, key, found.get(key)) for key in FIELDS}
-    clauses = {key: _clauses(path, key, found.get(key), versions) for key in POLICY_KEYS}
+    texts: dict[str, Any] = {key: _text(path, key, found.get(key)) for key in FIELDS}
+    clauses: dict[str, Any] = {key: _clauses(path, key, found.get(key), versions) for key in POLICY_KEYS}
     return Templates(**texts, **clauses)
 
 

@@ -87,7 +87,7 @@ class Transfer(Suite):
     def check_held_out(self, recipe: Recipe, items: Sequence[Any]) -> None:
         """Refuse items whose question the trained model has seen."""
         quartets = load_quartets(recipe.folder(mining.FOLDER) / "quartets.jsonl")
-        prompts = [self.prompt(item, cell) for item in items for cell in self.cells]
+        prompts = [str(self.prompt(item, cell)) for item in items for cell in self.cells]
         if held := asking(quartets, set(), [item.question for item in items], prompts):
             raise StageError(
                 f"{self.name}: {len(held)} quartets that were trained on ask its questions, the first: {min(held)!r}; "
