@@ -4,13 +4,13 @@ Per-model percentages are counts (shared/reference/README.md), so every count is
 Where only a mean over models is printed, integers with that mean are sought. What no table fixes is arbitrary.
 """
 
-import csv
 import dataclasses
 import itertools
 from collections import defaultdict
 from functools import cache, partial
 
 import numpy as np
+import printed as tables
 from conftest import SHARED
 
 from scope.scopes import Edit, ScopedItem
@@ -32,23 +32,14 @@ CONDITIONS = {
 OUTCOMES = ("gold", "lure", "abstain", "other")
 
 
-@cache
 def table(name):
-    """Rows of a CSV, numbers as floats and empty cells as None."""
-
-    def read(text):
-        try:
-            return float(text) if text else None
-        except ValueError:
-            return text
-
-    with (REFERENCE / f"{name}.csv").open(encoding="utf-8", newline="") as file:
-        return [{key: read(value) for key, value in row.items()} for row in csv.DictReader(file)]
+    """Rows of a table of the paper."""
+    return tables.table(REFERENCE / f"{name}.csv")
 
 
 def by(name, *keys):
     """Rows of a table by the values of some columns."""
-    return {tuple(row[key] for key in keys) if len(keys) > 1 else row[keys[0]]: row for row in table(name)}
+    return tables.by(table(name), *keys)
 
 
 def count(rate, n):
