@@ -64,17 +64,17 @@ def rows(system, asked, labels):
     ]  # fmt: skip
 
 
-def small(name, *panels):
+def small(name, *panels, resamples=REPLICATES):
     """A suite with few resamples, and with these of its panels if any are named."""
     suite = SUITES[name]
 
     class Small(type(suite)):
-        replicates = REPLICATES
+        replicates = resamples
         panels_of = {panel: suite.panels_of[panel] for panel in panels} if panels else suite.panels_of
 
         def draws(self, where, systems):
             found = super().draws(where, systems)
-            return found and replace(found, replicates=REPLICATES)
+            return found and replace(found, replicates=resamples)
 
     return Small()
 

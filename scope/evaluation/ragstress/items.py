@@ -41,12 +41,12 @@ def ordered(items: Iterable[EvidenceItem]) -> list[EvidenceItem]:
 def validated(name: str, items: Sequence[EvidenceItem]) -> frozenset[str]:
     """The ids in a file, one a line; StageError where it cannot be read or names an item that is not there."""
     try:
-        lines = Path(name).read_text("utf-8").split()
+        lines = [line.strip() for line in Path(name).read_text("utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
         raise StageError(
             f"evaluation.ragstress.validated={name}: cannot be read ({error}); name a file of one item id a line"
         ) from error
     known = {item.id for item in items}
-    if unknown := next((n for n, id in enumerate(lines, 1) if id not in known), 0):
+    if unknown := next((n for n, id in enumerate(lines, 1) if id and id not in known), 0):
         raise StageError(f"{name}:{unknown}: {lines[unknown - 1]!r} is none of the items; it is of another release")
-    return frozenset(lines)
+    return frozenset(filter(None, lines))

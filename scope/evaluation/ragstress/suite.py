@@ -173,10 +173,18 @@ class Stress(Suite):
         return {"k": int(answers.k().sum()), "u": int(answers.u().sum()), "k_exact": exact}
 
     def draws(self, where: Sequence[str], systems: Sequence[str]) -> Draws | None:
-        """Of one system alone: questions of its own stratum, with the system's seed and the contrast's offset."""
+        """Of one system alone: questions of its own stratum, with the system's seed and the contrast's offset.
+
+        On the common strata of all systems too (App. C.5): the same contrasts, of fewer questions.
+        """
+        if where[0] == "across":
+            return Draws(_seed(systems, where[-1]), AUDIT)
         if where[0] != "systems":
             return None
         panel, row = (where[3], where[4]) if where[2] == "panels" else ("", "")
-        seed = SEED + BETWEEN_SYSTEMS * list(systems).index(where[1])
         offset = OFFSETS.get((panel, row), OFFSETS.get((panel, where[-1]), 0))
-        return Draws(seed + offset, POSITION if panel == "positions" else AUDIT)
+        return Draws(_seed(systems, where[1]) + offset, POSITION if panel == "positions" else AUDIT)
+
+
+def _seed(systems: Sequence[str], system: str) -> int:
+    return SEED + BETWEEN_SYSTEMS * list(systems).index(system)
