@@ -22,11 +22,11 @@ from scope.evaluation.results import Settings, results
 from scope.evaluation.suites import SUITES
 from scope.items import Completion, Quartet, write_rows
 from scope.recipe import load
-from scope.report import figures, panels, tables
+from scope.report import figures, tables
 from scope.report.compare import compare
 from scope.report.figures import style
 from scope.report.markup import as_html, as_latex, as_markdown
-from scope.report.terminal import table
+from scope.report.terminal import mean_name, table
 from scope.tables import TableError
 
 NAMES = ("misleadqa", "misleadqa_scope", "misleadqa_faithful", "misleadqa_order", "misleadqa_condition")
@@ -183,7 +183,7 @@ def test_a_template_with_other_fields_is_refused(tmp_path, text):
     with pytest.raises(
         StageError, match=r"own.txt: .*evaluation.misleadqa.prompt.* \{question\}, \{options\}, \{contexts\}"
     ):
-        MISLEADQA.using(given)
+        MISLEADQA.using(given).settings(given)
 
 
 def test_a_recipe_s_own_template_is_what_is_asked(tmp_path):
@@ -652,7 +652,7 @@ def test_tables_show_every_panel_each_system_below_the_other_and_the_mean():
     linked = made["misleadqa_scope_linked"].groups[0].rows[0]
     own = every["misleadqa_scope"]["systems"]["base"]["panels"]["linked"]["h"]["applicable"]
     assert f"({own['events']}/{own['n']})" in linked[3].text
-    assert panels.mean_name(every["misleadqa"]) == "mean of 2"
+    assert mean_name(every["misleadqa"]) == "mean of 2"
 
 
 @pytest.mark.parametrize(

@@ -100,8 +100,9 @@ def test_a_prompts_file_that_cannot_be_used_is_a_sentence(tmp_path, key, line, s
     rest = "".join(f"{name} = {json.dumps(text)}\n" for name, text in texts.items() if name != key)
     own = tmp_path / "own.toml"
     own.write_text(f"{line}\n{rest}", "utf-8")
+    given = load("smollm2_135m", [f"evaluation.ragstress.prompts={own}"])
     with pytest.raises(StageError) as refused:
-        SUITES["ragstress_paraphrase"].using(load("smollm2_135m", [f"evaluation.ragstress.prompts={own}"]))
+        SUITES["ragstress_paraphrase"].using(given).settings(given)
     assert sentence in str(refused.value) and "own.toml" in str(refused.value)
 
 
@@ -172,7 +173,7 @@ def summed(systems, suite="ragstress", replicates=30, items=None, **settings):
     items = items or [stressed(k % 6, id=f"i{k}") for k in range(n)]
     every = [row for name, marks in systems.items() for row in rows(name, marks, suite)]
     found = results(SUITES[suite], items, every, Settings(replicates=replicates, **settings))
-    return {"model": "lab/base", "arm": "scope", "facts": {}, **found}
+    return {"model": "lab/base", "arm": "scope", "facts": {}, "notes": [], **found}
 
 
 BASE = {
@@ -265,8 +266,8 @@ def test_systems_have_a_mean_groups_a_common_stratum_and_draws_of_their_own():
         "questions in K of every system, exact answers": 3,
         "in U of every system": 1,
     }
-    # On questions 1 to 3, the common K: strict minus soft of the base is (5 - 3) of 9.
-    assert found["across"]["common"]["k"]["base"]["estimate"] == pytest.approx((6 - 3) / 9)
+    # On questions 1 to 3, the common K, the base names the foil in 7 of 9 strict answers and in 3 of 9 soft ones.
+    assert found["across"]["common"]["k"]["base"]["estimate"] == pytest.approx((7 - 3) / 9)
     text = table(found)
     assert "plain, mean of 2" in text and "mean of 3" in text and "|K|" in text
     made = tables.tables({"ragstress": found})
@@ -350,13 +351,17 @@ PRODUCTS = ("results.json", "outcomes.parquet", "table.txt", "items.jsonl")
 
 
 def test_all_suites_run_in_two_languages_go_on_and_rescore_to_the_same_bytes(run, tmp_path):
-    chosen = f"suites=[{','.join(NAMES)}]"
-    (tmp_path / "passed.txt").write_text("en0\nen1\nzh0\n")
-    chosen_file = f"evaluation.ragstress.validated={tmp_path / 'passed.txt'}"
-    first = evaluate(run(chosen, chosen_file))
+    (tmp_path / "passed.txt").write_text("en0\nzh0\n")
+    chosen = (
+        f"suites=[{','.join(NAMES)}]",
+        "systems=[base]",
+        f"evaluation.ragstress.validated={tmp_path / 'passed.txt'}",
+    )
+    items = [*ITEMS[:2], CHINESE_ITEMS[0]]
+    first = evaluate(run(*chosen, items=items))
     products = {p: p.read_bytes() for name in NAMES for p in (first / name).iterdir() if p.name in PRODUCTS}
     rows = pq.read_table(first / "ragstress" / "outcomes.parquet").to_pylist()
-    assert len(rows) == 2 * 9 * 13 and {row["label"] for row in rows} <= {"gold", "foil", "both", "neither"}
+    assert len(rows) == 3 * 13 and {row["label"] for row in rows} <= {"gold", "foil", "both", "neither"}
     asked = {(r["system"], r["item_id"], r["cell"]): r["request_id"] for r in rows}
     versions = pq.read_table(first / "ragstress_paraphrase" / "outcomes.parquet").to_pylist()
     for row in versions:
@@ -369,11 +374,11 @@ def test_all_suites_run_in_two_languages_go_on_and_rescore_to_the_same_bytes(run
     assert set(found["systems"]["base"]["panels"]["validated"]) == {"own", "all sources"}
     for name in NAMES:
         (first / name / "manifest.json").unlink()
-    evaluate(run(chosen, chosen_file))
+    evaluate(run(*chosen, items=items))
     assert {p: p.read_bytes() for p in products} == products, "nothing was asked again"
-    evaluate(run(chosen, chosen_file, "rescore=true"))
+    evaluate(run(*chosen, "rescore=true", items=items))
     assert {p: p.read_bytes() for p in products} == products
-    again = evaluate(run("suites=[ragstress_decoding]", chosen_file, place="other"))
+    again = evaluate(run(*chosen, "suites=[ragstress_decoding]", items=items, place="other"))
     assert (again / "ragstress_decoding" / "outcomes.parquet").read_bytes() == products[
         first / "ragstress_decoding" / "outcomes.parquet"
     ], "drawn with the same seeds"

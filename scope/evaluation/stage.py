@@ -202,7 +202,7 @@ def summary(recipe: Recipe, work: Planned) -> dict[str, Any]:
 def rescore(recipe: Recipe) -> Path:
     """Label the stored answers of finished evaluations anew, with today's scorers; nothing is generated or judged.
 
-    Items, level, resamples and seed stay those of the evaluation, whatever the recipe says.
+    Items, level, resamples, seed and how answers are read stay those of the evaluation, whatever the recipe says.
     """
     with artifacts.stage_lock(recipe.folder(FOLDER)):
         _rescore(recipe)
@@ -211,11 +211,15 @@ def rescore(recipe: Recipe) -> Path:
 
 def _rescore(recipe: Recipe) -> None:
     for name in recipe.evaluation.suites:
-        suite, folder = SUITES[name], folder_of(recipe, name)
+        folder = folder_of(recipe, name)
         manifest = artifacts.require(folder, FOLDER, recipe.command("evaluate.py").replace(" rescore=true", ""))
         recipe.seed = manifest["key"]["seed"]
         for setting in ("level", "replicates", "complete_only"):
             setattr(recipe.evaluation, setting, manifest["key"]["evaluation"][setting])
+        for section in SECTIONS:
+            now = getattr(recipe.evaluation, section)
+            setattr(recipe.evaluation, section, type(now)(**manifest["recipe"]["evaluation"].get(section, {})))
+        suite = SUITES[name].using(recipe)
         items = {row["id"]: suite.item_of(row) for row in table.read_jsonl(folder / "items.jsonl")}
         rows = table.read(folder)
         changed = 0

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scope.artifacts import StageError
-from scope.recipe import Recipe, asset
+from scope.recipe import asset
 from scope.schema import MisleadQAConfig
 from scope.scopes import ABSTENTION
 
@@ -30,17 +30,8 @@ class Templates:
     scope: str
 
 
-def read_templates(recipe: Recipe) -> Templates:
-    """The recipe's templates; StageError names a file that cannot be read or has other fields."""
-    return _templates(recipe.evaluation.misleadqa)
-
-
-def own_templates() -> Templates:
-    """The templates as we word them."""
-    return _templates(MisleadQAConfig())
-
-
-def _templates(chosen: MisleadQAConfig) -> Templates:
+def read_templates(chosen: MisleadQAConfig) -> Templates:
+    """The templates of these settings; StageError names a file that cannot be read or has other fields."""
     answering, judging = ("question", "options", "contexts"), ("question", "options", "context")
     return Templates(
         _read("prompt", chosen.prompt, answering),

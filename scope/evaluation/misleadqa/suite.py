@@ -9,11 +9,12 @@ from scope.artifacts import StageError, fingerprint
 from scope.engines import Choices, Sampling
 from scope.evaluation.misleadqa import items as release
 from scope.evaluation.misleadqa.labels import LABELS, Bools, Labels, answer_label, read_choice
-from scope.evaluation.misleadqa.prompts import LETTERS, Templates, answering, own_templates, read_templates
+from scope.evaluation.misleadqa.prompts import LETTERS, Templates, answering, read_templates
 from scope.evaluation.suites.base import Loaded, Row, Suite, content_hash
 from scope.items import Completion, load_quartets
 from scope.mining.imported import asking
 from scope.recipe import Recipe
+from scope.schema import MisleadQAConfig
 from scope.scopes import ScopedItem, from_row
 
 #: The eight conditions; a cell's name is its contexts in the order in which they stand (MisleadQA, Sec. 4.1).
@@ -41,15 +42,15 @@ class Diagnostic(Suite):
     sample: ClassVar[bool] = False
     min_clusters: ClassVar[int] = 0
 
-    def __init__(self, templates: Templates | None = None):
-        self._given = templates
+    def __init__(self, chosen: MisleadQAConfig | None = None):
+        self.chosen = chosen or MisleadQAConfig()
 
     @cached_property
     def templates(self) -> Templates:
-        return self._given or own_templates()
+        return read_templates(self.chosen)
 
     def using(self, recipe: Recipe) -> Self:
-        return type(self)(read_templates(recipe))
+        return type(self)(recipe.evaluation.misleadqa)
 
     # ------------------------------------------------------------ items
 

@@ -65,9 +65,7 @@ class Stress(Suite):
         return read_templates(self.chosen.prompts, self.clauses)
 
     def using(self, recipe: Recipe) -> Self:
-        chosen = type(self)(recipe.evaluation.ragstress)
-        _ = chosen.templates  # refused before any model is loaded
-        return chosen
+        return type(self)(recipe.evaluation.ragstress)
 
     # ------------------------------------------------------------ items
 

@@ -21,6 +21,7 @@ def draw(
                 found.append(figure(mist, with_published))
             found += [more.repairs(mist), *more.dynamics(mist)]
         found += [lures.by_cell(results[name]) for name in ("misleadqa", "misleadqa_condition") if name in results]
+        found += [lures.misled(results[name]) for name in ("ragstress", "ragstress_slots") if name in results]
         if judged := results.get("misleadqa_scope"):
             found.append(lures.recognised(judged))
         found.append(rates.transfer(results, with_published))

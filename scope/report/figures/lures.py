@@ -1,8 +1,12 @@
-"""Figures of MisleadQA: lure rates by cell, and lures that were recognised. Each is None where its data is not."""
+"""Lure rates by cell and lures that were recognised (MisleadQA), MR by policy and place (RAG-Stress).
 
-from collections.abc import Mapping
+Each figure is None where its data is not.
+"""
+
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from scope.evaluation.suites import SUITES
 from scope.report.figures.style import (
     BLACK,
     BLUE,
@@ -29,35 +33,71 @@ CONTEXTS = {"s": "S: true, out of scope", "f": "F: false, in scope"}
 
 def by_cell(found: Found) -> Drawing | None:
     """Lure rates on A with S and F alone, after G and before it, a row a system (MisleadQA, Fig. 2)."""
+    rows = {name: own["panels"]["outcomes"] for name, own in _lines(found).items()}
+    sides = {
+        title: lambda own, cell, c=context: own[f"a {cell.format(c)}"]["lure"] for context, title in CONTEXTS.items()
+    }
+    drawn = dots(rows, sides, PLACES, "lure, per cent of A")
+    level = f"{100 * found['level']:g}"
+    title = f"Lure rates on A by the misleading context's place, with {level} % intervals"
+    return drawn and Drawing(f"lures_{found['suite']}", title, drawn)
+
+
+def misled(found: Found) -> Drawing | None:
+    """MR on K under both policies by the answer's place or the target's slot, a row a system (RAG-Stress, Fig. 2)."""
+    rows = {name: own["panels"]["grid"] for name, own in _lines(found).items()}
+    suite = SUITES[found["suite"]]
+    places = {
+        suite.words.get(place, place): (place, colour, marker)
+        for place, (_, colour, marker) in zip(suite.places, PLACES.values(), strict=True)  # type: ignore[attr-defined]
+    }
+    sides = {policy: lambda own, place, p=policy: own[place][f"mr_{p}"] for policy in ("strict", "soft")}
+    drawn = dots(rows, sides, places, "MR, per cent of K")
+    level = f"{100 * found['level']:g}"
+    title = f"{suite.title}: misleading rate by policy and place, with {level} % intervals"
+    return drawn and Drawing(f"mr_{found['suite']}", title, drawn)
+
+
+def dots(
+    rows: Mapping[str, Any],
+    sides: Mapping[str, Callable[..., Mapping[str, Any]]],
+    places: Mapping[str, tuple[str, str, str]],
+    below: str,
+) -> Any:
+    """A figure of rates with their intervals; None where none is defined.
+
+    rows: what a row is called -> what `sides` read. sides: title -> the rate of a row at a place. places: what a place
+    is called -> its name, colour and marker. below: under the axis.
+    """
     from matplotlib.lines import Line2D
 
-    rows = {name: own["panels"]["outcomes"] for name, own in _lines(found).items()}
-    rows = {name: own for name, own in rows.items() if per_cent(own["a s"]["lure"]) is not None}
+    rows = {
+        name: own
+        for name, own in rows.items()
+        if any(per_cent(side(own, place)) is not None for side in sides.values() for place, _, _ in places.values())
+    }
     if not rows:
         return None
     shown = labels(list(rows), 16)
     drawn = figure(len(rows) * row_height(shown, 0.34) + 1.0)
-    for side, (axes, (context, title)) in enumerate(zip(drawn.subplots(1, 2), CONTEXTS.items(), strict=True)):
+    for at, (axes, (title, side)) in enumerate(zip(drawn.subplots(1, len(sides)), sides.items(), strict=True)):
         for row, own in enumerate(rows.values()):
             if row % 2:
                 axes.axhspan(row - 0.5, row + 0.5, color="#F4F4F4", zorder=0)
-            for n, (cell, colour, marker) in enumerate(PLACES.values()):
-                _dot(axes, own[f"a {cell.format(context)}"]["lure"], row - 0.24 + 0.24 * n, fmt=marker, color=colour)
-        label_rows(axes, [""] * len(rows) if side else shown, [False] * len(rows))
+            for n, (place, colour, marker) in enumerate(places.values()):
+                _dot(axes, side(own, place), row - 0.24 + 0.24 * n, fmt=marker, color=colour)
+        label_rows(axes, [""] * len(rows) if at else shown, [False] * len(rows))
         axes.set_title(title, loc="left")
         axes.set_xlim(-4, 104)
         axes.set_xticks(range(0, 101, 25))
-        axes.set_xlabel("lure, per cent of A")
+        axes.set_xlabel(below)
         axes.grid(True, axis="x")
     handles = [
         Line2D([], [], linestyle="none", marker=marker, color=colour, label=text)
-        for text, (_, colour, marker) in PLACES.items()
+        for text, (_, colour, marker) in places.items()
     ]
     drawn.legend(handles=handles, loc="outside upper center", ncols=3, handletextpad=0.2)
-    level = f"{100 * found['level']:g}"
-    return Drawing(
-        f"lures_{found['suite']}", f"Lure rates on A by the misleading context's place, with {level} % intervals", drawn
-    )
+    return drawn
 
 
 def recognised(found: Found) -> Drawing | None:
