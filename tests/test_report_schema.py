@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import ROOT
 from test_misleadqa import every_misleadqa, made_up
+from test_ragstress import BASE, summed
 from test_report import every_suite, mist
 
 from scope.evaluation.results import SCHEMA
@@ -65,6 +66,11 @@ def test_the_report_of_synthetic_results_has_the_documented_keys():
     every |= every_misleadqa(["base", "scope", "sft"])
     every["withheld"] = made_up(["base", "scope"], failed=True)
     every["few"] = made_up(["base", "scope"], n=16)
+    three = {"base": BASE, "scope": BASE, "sft": BASE}
+    for name, marks in (("stress", BASE), ("stress withheld", {**BASE, "edited_strict_end": "gfxffn"})):
+        found = summed({**three, "sft": marks}, groups=dict.fromkeys(three, "open"))
+        del found["arm"], found["facts"]
+        every[name] = {**found, "folders": {"base": "runs/x"}, "steps": {"base": 0}}
     seen = set().union(*(check(found, "report") for found in every.values()))
     documented = {tuple(row[0].split(".")) for row in table("results.json")}
     assert documented - seen == {("arm",), ("facts", "*")}, "every other key is one that real code writes"

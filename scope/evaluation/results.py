@@ -253,7 +253,7 @@ class Counted:
             "sd": found.sd if inferred else None,
             "undefined_replicates": found.undefined,
         }
-        if panel and where[0] in ("systems", "across") and len(rate.terms) == 1:
+        if panel and where[0] == "systems" and len(rate.terms) == 1:
             shown["events"], shown["n"] = (int(sum(column)) for column in _columns(rate))
         return shown
 
