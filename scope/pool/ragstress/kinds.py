@@ -1,0 +1,118 @@
+"""Kinds of answers: number, date, person, place or thing, from the question's words and the answer's own form."""
+
+import re
+from dataclasses import dataclass
+
+from scope import matching, spellings
+from scope.pool.ragstress.lexicon import Lexicon, singular
+
+KINDS = ("number", "date", "person", "place", "thing", "option")
+MONTHS = "|".join(month.capitalize() for month in spellings.MONTHS)
+WORDS = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
+)  # fmt: skip
+#: Precision -> what a date of it looks like.
+DATES = {
+    "month day year": rf"(?P<month>{MONTHS}) (?P<day>\d{{1,2}}), (?P<year>\d{{4}})",
+    "day month year": rf"(?P<day>\d{{1,2}}) (?P<month>{MONTHS}) (?P<year>\d{{4}})",
+    "month year": rf"(?P<month>{MONTHS}),? (?P<year>\d{{4}})",
+    "month day": rf"(?P<month>{MONTHS}) (?P<day>\d{{1,2}})",
+    "day month": rf"(?P<day>\d{{1,2}}) (?P<month>{MONTHS})",
+    "decade": r"(?P<year>\d{3}0)s",
+    "year": r"(?P<year>1[0-9]\d\d|20\d\d)",
+    "chinese date": r"(?P<year>\d{4})年(?:(?P<month>\d{1,2})月(?:(?P<day>\d{1,2})日)?)?",
+}
+#: A number with what may stand around it: `$4.5 million`, `12,000 feet`, `thirteen episodes`, `30%`, `3500米`.
+NUMBER = re.compile(
+    rf"(?P<before>[$£€¥]?)(?P<value>\d{{1,3}}(?:,\d{{3}})+|\d+(?:\.\d+)?|(?i:{'|'.join(WORDS)}))"
+    r"(?P<after>%|(?: [a-z]+){0,3}|[\u4e00-\u9fff]{0,3})"
+)
+PLACES = frozenset(
+    """
+    country nation state city town village county province region capital continent island river lake mountain sea ocean
+    district suburb borough street park desert peninsula port territory municipality parish
+    """.split()  # noqa: SIM905
+)
+_PLACE_NAME = re.compile(
+    r"\b(?:County|City|Island|Islands|River|Lake|Mount|Mountains|Valley|Beach|Park|Street|Bay|Ocean|Sea|Desert"
+    r"|Province|Peninsula|Gulf|Springs|Falls|Hills),?(?: |$)"
+)
+_HONORIFIC = re.compile(r"(?:Sir|Dame|Dr|Saint|St|King|Queen|Prince|Princess|Pope|Lord|Lady|Emperor|Mr|Mrs)\.? [A-Z]")
+_NAME = re.compile(r"(?:(?:[A-Z][\w.'’-]*|de|da|di|del|der|van|von|la|le|bin|al|of|the|[IVX]+)(?: |$)){1,5}")
+_STOP = re.compile(
+    r"\b(?:is|was|are|were|be|did|does|do|has|had|have|can|could|will|would|should|may|of|in|on|that|who|from|by|at"
+    r"|with|for|to|as|and|or|won|wrote|sang|sings|became|made|took|plays|gave|went|came|stars|\w+ed)\b"
+)
+_NATIONALITY = re.compile(r"[A-Z]\w+(?:an|ish|ese|ch|ek)")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What an answer is. name: one of KINDS. form: its own form, equal for a foil; asked: the noun that is asked for."""
+
+    name: str
+    form: str
+    asked: str = ""
+
+
+def kind_of(question: str, answer: str, lexicon: Lexicon) -> Kind:
+    """The kind of an answer to a question."""
+    form = form_of(answer)
+    if form.startswith("date"):
+        return Kind("date", form)
+    if form.startswith("number"):
+        return Kind("number", form)
+    asked = asked_for(question)
+    if matching.is_chinese(question):
+        return Kind("thing", form, asked)
+    known = lexicon.types.get(spellings.normal(answer), "")
+    if (asked in PLACES or known in PLACES or asked == "where" or _PLACE_NAME.search(answer)) and form == "name":
+        # The noun asked for is the surer one: a city may be called a county's seat.
+        return Kind("place", form, asked if asked in PLACES else known or asked)
+    named = form == "name" and _NAME.fullmatch(answer) and not answer.startswith("The ")
+    first = answer.split()[0] if answer else ""
+    if named and (_HONORIFIC.match(answer) or (first in lexicon.names and " " in answer)):
+        return Kind("person", form, asked)
+    if named and asked.startswith("who") and not known:
+        return Kind("person", form, asked)
+    return Kind("thing", form, asked or known)
+
+
+def form_of(answer: str) -> str:
+    """An answer's own form: `date` or `number` with its precision, `nationality`, `name`, `title` or `word`.
+
+    A foil has the form of its reference. A `name` begins every longer word with a capital, a `word` none.
+    """
+    for precision, pattern in DATES.items():
+        if re.fullmatch(pattern, answer):
+            return f"date: {precision}"
+    if found := NUMBER.fullmatch(answer):
+        return f"number: {found['before']}{_magnitude(found['value'])}{found['after'].casefold()}"
+    if matching.is_chinese(answer):
+        return "name"
+    if re.search(r"\d", answer):
+        return "with digits"
+    if _NATIONALITY.fullmatch(answer) and not re.fullmatch(r"[A-Z]\w+(?:land|man|ton)\w*", answer):
+        return "nationality"
+    longer = [word for word in re.findall(r"[\w'’.-]+", answer) if len(word) > 3] or re.findall(r"\w+", answer)
+    capitals = sum(word[0].isupper() for word in longer)
+    return "name" if capitals == len(longer) else "word" if not capitals else "title"
+
+
+def _magnitude(value: str) -> str:
+    if value.casefold() in WORDS:
+        return "word"
+    return "decimal" if "." in value else "thousands" if "," in value else "digits"
+
+
+def asked_for(question: str) -> str:
+    """The noun that a question asks for (`city` of "in which city was"), `who VERB`, `where`; empty if it is unclear."""
+    text = question.strip().rstrip("?")
+    if found := re.search(r"(?i)\b(?:which|what)\b(?: (?:is|was|are|were) the(?: name of the)?)? (?P<rest>.+)", text):
+        head = _STOP.split(found["rest"], maxsplit=1)[0]
+        nouns = re.findall(r"[\w'’-]+", head.split(",")[0])[:6]
+        return singular(nouns[-1]) if nouns else ""
+    if found := re.search(r"(?i)\bwho(?: (?:is|was|are|were|did|does|has|had|else|the)\b)*(?: (?P<verb>\w+))?", text):
+        return f"who {re.sub(r'(?:ed|s|d)$', '', (found['verb'] or '').casefold())}".strip()
+    return "where" if re.search(r"(?i)\bwhere\b|哪里|在哪", text) else ""
