@@ -42,7 +42,9 @@ def make(recipe: Recipe) -> tuple[list[ScopedItem], dict[str, Mapping[str, int]]
     settings = recipe.release
     wording = Wording(asset(settings.wording))
     excluded = decided(settings.decisions) if settings.decisions else {}
-    return built(settings.sources or list(SOURCES), recipe.data_dir or None, wording, recipe.seed, settings.per_group, excluded)
+    return built(
+        settings.sources or list(SOURCES), recipe.data_dir or None, wording, recipe.seed, settings.per_group, excluded
+    )
 
 
 def check(recipe: Recipe) -> None:

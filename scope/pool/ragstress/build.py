@@ -1,4 +1,4 @@
-"""Drafts -> items: target, distractor passages, foil, edit and layouts, and why a question gives none (Sec. 3.1, App. D)."""
+"""Drafts -> items: target, passages beside it, foil, edit and layouts, and why there is none (Sec. 3.1, App. D)."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -108,7 +108,7 @@ def item_of(
 def finished(
     draft: Draft, target: targets.Target, foil: Foil, beside: Sequence[Passage], settings: ReleaseConfig, slot: int = 0
 ) -> EvidenceItem:
-    """The item of a question whose target, foil and other passages are chosen. slot: the target's, else the setting's."""
+    """The item of a question whose target, foil and other passages are chosen. slot: the target's; 0: the setting's."""
     titles, title = settings.titles, draft.passages[target.place].title
     if titles and mentions.named(title, [*draft.answers, target.reference, foil.text, *foil.spellings]):
         raise Excluded("target: its title names the reference or the foil")

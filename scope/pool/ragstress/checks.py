@@ -80,7 +80,10 @@ def equal_outside(item: EvidenceItem) -> str:
         if rest[0] != rest[1]:
             return f"layouts.{name}: the two texts differ outside of the edit"
         ends = layout.start + len(layout.answer), layout.start + len(layout.foil)
-        if layout.clean[layout.start : ends[0]] != layout.answer or layout.edited[layout.start : ends[1]] != layout.foil:
+        if (
+            layout.clean[layout.start : ends[0]] != layout.answer
+            or layout.edited[layout.start : ends[1]] != layout.foil
+        ):
             return f"layouts.{name}: the answer and the foil do not stand where the span says"
     return ""
 
@@ -147,7 +150,9 @@ def order_kept(item: EvidenceItem) -> str:
     orders = set()
     for name, layout in item.layouts.items():
         sentence = _sentence(item, name)
-        rest = layout.clean.replace(sentence, " ", 1) if item.language != "zh" else layout.clean.replace(sentence, "", 1)
+        rest = (
+            layout.clean.replace(sentence, " ", 1) if item.language != "zh" else layout.clean.replace(sentence, "", 1)
+        )
         orders.add(" ".join(rest.split()))
     return "" if len(orders) < 2 else "the sentences around the answer are not the same, or not in the same order"
 
@@ -214,7 +219,5 @@ SET_CHECKS: tuple[Callable[[Sequence[EvidenceItem]], list[tuple[str, str]]], ...
 
 def check_items(items: Sequence[EvidenceItem]) -> list[Finding]:
     """Everything that is wrong with items and with the set they make; empty if nothing is."""
-    found = [
-        Finding(check.__name__, item.id, what) for item in items for check in ITEM_CHECKS if (what := check(item))
-    ]
+    found = [Finding(check.__name__, item.id, what) for item in items for check in ITEM_CHECKS if (what := check(item))]
     return found + [Finding(check.__name__, id, what) for check in SET_CHECKS for id, what in check(items)]

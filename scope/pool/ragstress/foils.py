@@ -4,6 +4,7 @@ The same kind and form, the same noun asked for or the same gender where these a
 title; among equals a hash of seed and item decides.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from scope import matching
 from scope.artifacts import fingerprint
 from scope.pool.ragstress import mentions
 from scope.pool.ragstress.drafts import Draft, Excluded, joined
-from scope.pool.ragstress.kinds import PLACES, Kind, kind_of
+from scope.pool.ragstress.kinds import PLACES, Kind, form_of, kind_of
 from scope.pool.ragstress.lexicon import Lexicon
 from scope.pool.ragstress.nearby import near
 from scope.pool.ragstress.targets import Target, grammar, same_value
@@ -19,12 +20,18 @@ from scope.pool.ragstress.targets import Target, grammar, same_value
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer of some question, as its own passages write it. article: whether they write `the` before it."""
+    """An answer of some question, as its own passages write it. article: whether they write `the` before it.
+
+    length: in words; popularity: as the lexicon has it; owner: the question's id.
+    """
 
     text: str
     kind: Kind
     spellings: tuple[str, ...]
     article: bool
+    length: int
+    popularity: int
+    language: str
     owner: str
 
 
@@ -50,12 +57,15 @@ def library(drafts: Iterable[Draft], lexicon: Lexicon) -> list[Answer]:
             text = joined(passage.sentences, draft.language)
             for start, end in mentions.spans(text, answers):
                 seen.setdefault(text[start:end], []).append(text[:start].casefold().endswith("the "))
+        if not seen and draft.passages and draft.same_answer and len(answers) > 3:
+            continue  # which of so many spellings is the usual one is not known
         most = max(seen, key=lambda each: (len(seen[each]), each), default=answers[0])
         article = sum(seen.get(most, ())) * 2 > len(seen.get(most, ())) or (
             most not in seen and draft.answers[0].casefold().startswith("the ")
         )
         same = answers if draft.same_answer else ()
-        entry = Answer(most, kind_of(draft.question, most, lexicon), same, article, draft.id)
+        kind, length = kind_of(draft.question, most, lexicon), len(matching.words(most))
+        entry = Answer(most, kind, same, article, length, lexicon.popularity(most), draft.language, draft.id)
         found.setdefault(f"{entry.kind.name} {most.casefold()}", entry)
     return list(found.values())
 
@@ -69,6 +79,8 @@ def choose(
     """
     answers = mentions.usable(draft.answers)
     reference = target.reference if target else answers[0]
+    if re.match(r"[^\W\d_]", reference) and reference[0].islower() and form_of(reference) == "title":
+        raise Excluded("foil: the reference is a phrase around a name")
     # A word is compared as it is written within a sentence.
     plain = reference[0].lower() + reference[1:] if target and target.capitalised else reference
     kind = kind_of(draft.question, plain, lexicon)
@@ -81,10 +93,20 @@ def choose(
             and not (kind.name not in ("number", "date") and any(mentions.shares_word(text, a) for a in answers))
             and not any(mentions.named(each, [text]) for each in taken)
             and not (kind.name == "person" and any(mentions.partly(each, text) for each in taken))
-            and not (target and draft.language != "zh" and grammar(target, text))
+            and not (target and draft.language != "zh" and grammar(target, text, kind.name))
+            and (kind.name != "date" or _in_order(" ".join(taken), reference, text))
         ):
             return Foil(shown, others, Kind(kind.name, kind.form, kind.asked), origin)
     raise Excluded(f"foil: none of its kind ({kind.name}) will do")
+
+
+def _in_order(text: str, reference: str, foil: str) -> bool:
+    """Whether the years of a text come before and after the foil's as they do before and after the reference's."""
+    years = {int(found) for found in re.findall(r"\b(?:1\d{3}|20\d\d)\b", text.replace(reference, " "))}
+    was, now = (next(iter(re.findall(r"\d{4}", each)), "") for each in (reference, foil))
+    return not was or all(
+        (year > int(was)) - (year < int(was)) == (year > int(now)) - (year < int(now)) for year in years
+    )
 
 
 def _kept(spelling: str, foil: str, answers: Sequence[str], taken: Sequence[str]) -> bool:
@@ -92,6 +114,7 @@ def _kept(spelling: str, foil: str, answers: Sequence[str], taken: Sequence[str]
     return (
         spelling.casefold() != foil.casefold()
         and len(spelling) > 3
+        and "(" not in spelling
         and not matching.overlap([spelling], answers)
         and not any(mentions.named(text, [spelling]) for text in taken)
     )
@@ -112,16 +135,17 @@ def _candidates(
         return
     article = bool(target) and target.before == "the"  # type: ignore[union-attr]
     popular, length = lexicon.popularity(reference), len(matching.words(reference))
-    chinese = draft.language == "zh"
     ranked = []
     for each in known:
         distance = _distance(kind, each.kind, lexicon, reference, each.text)
-        longer = abs(len(matching.words(each.text)) - length)
-        if each.owner == draft.id or distance is None or matching.is_chinese(each.text) != chinese:
+        longer = abs(each.length - length)
+        if each.owner == draft.id or distance is None or each.language != draft.language:
             continue
-        if longer > 2 or (target and not chinese and each.article != article and kind.name != "person"):
+        if longer > (0 if kind.form in ("word", "title") else 2) or (
+            target and draft.language != "zh" and each.article != article and kind.name != "person"
+        ):
             continue
-        far = abs(lexicon.popularity(each.text) - popular)
+        far = abs(each.popularity - popular)
         ranked.append((distance, longer, far, fingerprint([rank, each.text]), each))
     for *_, each in sorted(ranked, key=lambda entry: entry[:4]):
         yield each.text, each.spellings, each.owner
@@ -142,4 +166,6 @@ def _distance(kind: Kind, other: Kind, lexicon: Lexicon, reference: str, text: s
             return None
         return 0 if alike else 1
     # What a thing is, only the noun that is asked for tells.
-    return 0 if alike or kind.form == "nationality" or matching.is_chinese(text) else None
+    if kind.form == "nationality" or matching.is_chinese(text):
+        return 0
+    return 0 if alike and not kind.asked.startswith(("who", "where")) else None

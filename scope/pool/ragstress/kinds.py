@@ -39,17 +39,35 @@ _PLACE_NAME = re.compile(
     r"|Province|Peninsula|Gulf|Springs|Falls|Hills),?(?: |$)"
 )
 _HONORIFIC = re.compile(r"(?:Sir|Dame|Dr|Saint|St|King|Queen|Prince|Princess|Pope|Lord|Lady|Emperor|Mr|Mrs)\.? [A-Z]")
+#: No person's name, though it may begin with one.
+_BODY = re.compile(
+    r"^The |\b(?:Hits|Band|Orchestra|Brothers|Sisters|Company|Inc|Club|United|University|Party|Group|Records|Lions|Motor"
+    r"|Boys|Girls|Awards?|School|College|Team|Show|Museum|Trophy|Cup|Bank|House|Foundation|Army|Church)\b"
+)
+_ROLE = re.compile(
+    r"(?!river|newspaper|number|letter|order|color|tower|paper|power)\w{2,}(?:er|or|ist|ess|man|ian|king)"
+)
 _NAME = re.compile(r"(?:(?:[A-Z][\w.'’-]*|de|da|di|del|der|van|von|la|le|bin|al|of|the|[IVX]+)(?: |$)){1,5}")
 _STOP = re.compile(
     r"\b(?:is|was|are|were|be|did|does|do|has|had|have|can|could|will|would|should|may|of|in|on|that|who|from|by|at"
-    r"|with|for|to|as|and|or|won|wrote|sang|sings|became|made|took|plays|gave|went|came|stars|\w+ed)\b"
+    r"|with|for|to|as|and|or|(?!building|painting|wedding|evening)\w{3,}ing|won|wrote|sang|sings|became|made|took|plays|gave|went|came|stars|\w+ed)\b"
 )
-_NATIONALITY = re.compile(r"[A-Z]\w+(?:an|ish|ese|ch|ek)")
+_NATIONALITY = re.compile(
+    r"[A-Z]\w+(?:ian|ish|ese)|American|Mexican|German|French|Dutch|Greek|Korean|Cuban|African|Roman|Norman|Swiss|Welsh"
+    r"|Thai|Czech|Arab|Moroccan|Chilean|Jamaican"
+)
+#: What says nothing of a kind: what follows its `of` does, or nothing.
+_GENERIC = frozenset(
+    """
+    type kind sort form breed species style genre name word term thing one part title nickname item first second last
+    other following name's number year date day amount surname
+    """.split()  # noqa: SIM905
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What an answer is. name: one of KINDS. form: its own form, equal for a foil; asked: the noun that is asked for."""
+    """What an answer is. name: one of KINDS. form: its own form, equal for a foil. asked: the noun asked for."""
 
     name: str
     form: str
@@ -67,16 +85,16 @@ def kind_of(question: str, answer: str, lexicon: Lexicon) -> Kind:
     if matching.is_chinese(question):
         return Kind("thing", form, asked)
     known = lexicon.types.get(spellings.normal(answer), "")
-    if (asked in PLACES or known in PLACES or asked == "where" or _PLACE_NAME.search(answer)) and form == "name":
+    by_name = asked in ("", "where") and bool(_PLACE_NAME.search(answer))
+    if form == "name" and (asked in PLACES or (known in PLACES and asked in ("", "where")) or by_name):
         # The noun asked for is the surer one: a city may be called a county's seat.
         return Kind("place", form, asked if asked in PLACES else known or asked)
-    named = form == "name" and _NAME.fullmatch(answer) and not answer.startswith("The ")
+    named = form == "name" and _NAME.fullmatch(answer) and not _BODY.search(answer)
     first = answer.split()[0] if answer else ""
-    if named and (_HONORIFIC.match(answer) or (first in lexicon.names and " " in answer)):
-        return Kind("person", form, asked)
-    if named and asked.startswith("who") and not known:
-        return Kind("person", form, asked)
-    return Kind("thing", form, asked or known)
+    whom = not asked or asked.startswith("who") or asked in lexicon.roles or bool(_ROLE.fullmatch(asked))
+    if named and whom and (_HONORIFIC.match(answer) or first in lexicon.names):
+        return Kind("person", "name" if " " in answer else "first name", asked)
+    return Kind("thing", form, known if not asked or asked.startswith(("who", "where")) else asked)
 
 
 def form_of(answer: str) -> str:
@@ -93,8 +111,10 @@ def form_of(answer: str) -> str:
         return "name"
     if re.search(r"\d", answer):
         return "with digits"
-    if _NATIONALITY.fullmatch(answer) and not re.fullmatch(r"[A-Z]\w+(?:land|man|ton)\w*", answer):
+    if _NATIONALITY.fullmatch(answer):
         return "nationality"
+    if ", " in answer:
+        return "name, with its place"
     longer = [word for word in re.findall(r"[\w'’.-]+", answer) if len(word) > 3] or re.findall(r"\w+", answer)
     capitals = sum(word[0].isupper() for word in longer)
     return "name" if capitals == len(longer) else "word" if not capitals else "title"
@@ -107,12 +127,21 @@ def _magnitude(value: str) -> str:
 
 
 def asked_for(question: str) -> str:
-    """The noun that a question asks for (`city` of "in which city was"), `who VERB`, `where`; empty if it is unclear."""
+    """The noun that a question asks for (`city` of "which city was"), `who VERB`, `where`; empty if it is unclear."""
     text = question.strip().rstrip("?")
     if found := re.search(r"(?i)\b(?:which|what)\b(?: (?:is|was|are|were) the(?: name of the)?)? (?P<rest>.+)", text):
-        head = _STOP.split(found["rest"], maxsplit=1)[0]
-        nouns = re.findall(r"[\w'’-]+", head.split(",")[0])[:6]
-        return singular(nouns[-1]) if nouns else ""
+        rest = found["rest"]
+        for _ in range(2):
+            head = _STOP.split(rest, maxsplit=1)[0]
+            nouns = re.findall(r"[\w'’-]+", head.split(",")[0])[:6]
+            noun = singular(nouns[-1]) if nouns else ""
+            more = re.match(r"of (?:the |an? )?(?P<rest>.+)", rest[len(head) :])
+            if noun not in _GENERIC:
+                return noun
+            if not more:
+                break
+            rest = more["rest"]
+        return ""
     if found := re.search(r"(?i)\bwho(?: (?:is|was|are|were|did|does|has|had|else|the)\b)*(?: (?P<verb>\w+))?", text):
         return f"who {re.sub(r'(?:ed|s|d)$', '', (found['verb'] or '').casefold())}".strip()
     return "where" if re.search(r"(?i)\bwhere\b|哪里|在哪", text) else ""

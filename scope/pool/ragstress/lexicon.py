@@ -1,26 +1,36 @@
 """What the passages themselves say of names: who is a person and of which gender, what a title is, how often it occurs.
 
-No list of names comes from outside. An article's first sentence says what its title is ("X is an American actor"), and
-its pronouns of which gender a person is.
+An article's first sentence says what its title is ("X is an American actor"), and its pronouns of which gender a
+person is. Common given names stand in `given_names.toml` besides.
 """
 
 import re
+import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from scope import spellings
+from scope import matching, spellings
 from scope.pool.ragstress.drafts import Draft
 
-_IS = re.compile(
-    r" (?:is|was|are|were) (?:also |either )?(?:an?|the|one of the) (?P<what>[^,.;:()]+)", re.IGNORECASE
-)
+_IS = re.compile(r" (?:is|was|are|were) (?:also |either )?(?:an?|the|one of the) (?P<what>[^,.;:()]+)", re.IGNORECASE)
 #: What ends the noun phrase after "is a".
 _AFTER = re.compile(
     r"\b(?:of|in|on|at|by|for|from|to|with|and|or|that|which|who|whose|where|based|located|situated|born|written|known"
     r"|best|created|directed|produced|released|starring|formed|set|published|recorded|near|between|as|about|used)\b"
 )
 _BORN = re.compile(r"\((?:[^()]*\b)?(?:born\b|\d{1,2} [A-Z][a-z]+ \d{3,4}|[A-Z][a-z]+ \d{1,2}, \d{3,4})[^()]*\)")
+#: Where a text says that a name is a person's: dates of birth, and who made or played something.
+_PERSON = re.compile(
+    r"(?:\b(?:directed|written|created|composed|portrayed|played|sung|painted|performed) by |\b(?:actor|actress|singer"
+    r"|author|writer|director|composer|novelist|poet|president|President|player|guitarist|comedian) )"
+    r"(?P<first>[A-Z][a-z]+) (?:[A-Z]\. )?(?P<last>[A-Z][a-z]+)"
+    r"|\b(?P<born>[A-Z][a-z]+) (?:[A-Z][\w.]* )?[A-Z][a-z]+ "
+    r"\((?:born|[A-Z][a-z]+ \d{1,2}, \d{4}|\d{1,2} [A-Z][a-z]+ \d{4})"
+)
+_LORDS = ("Sir", "King", "Prince", "Lord", "Pope", "Emperor", "Mr", "Duke")
+_LADIES = ("Dame", "Queen", "Princess", "Lady", "Empress", "Mrs", "Miss", "Duchess")
 _HE, _SHE = re.compile(r"\b(?:he|his|him)\b", re.IGNORECASE), re.compile(r"\b(?:she|her|hers)\b", re.IGNORECASE)
 
 
@@ -28,11 +38,12 @@ _HE, _SHE = re.compile(r"\b(?:he|his|him)\b", re.IGNORECASE), re.compile(r"\b(?:
 class Lexicon:
     """What was learned. names: first name -> `m`, `f` or empty; types: a title's normal form -> the noun that it is.
 
-    counts: normal form -> how often it is an answer or a title.
+    roles: the nouns that persons are. counts: normal form -> how often it is an answer or a title.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
     types: Mapping[str, str] = field(default_factory=dict)
+    roles: frozenset[str] = frozenset()
     counts: Mapping[str, int] = field(default_factory=dict)
 
     def popularity(self, answer: str) -> int:
@@ -40,8 +51,10 @@ class Lexicon:
         return self.counts.get(spellings.normal(answer), 0).bit_length()
 
     def gender(self, name: str) -> str:
-        """`m` or `f` by a person's first name; empty if it is not known."""
-        return self.names.get(name.split()[0], "") if name.split() else ""
+        """`m` or `f` by a person's title or first name; empty if it is not known."""
+        first = (name.split() or [""])[0].rstrip(".")
+        titled = "m" if first in _LORDS else "f" if first in _LADIES else ""
+        return titled or self.names.get(first, "")
 
 
 def learned(drafts: Iterable[Draft]) -> Lexicon:
@@ -49,10 +62,19 @@ def learned(drafts: Iterable[Draft]) -> Lexicon:
     pronouns: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     types: dict[str, Counter[str]] = defaultdict(Counter)
     counts: Counter[str] = Counter()
+    roles: Counter[str] = Counter()
+    lasts: dict[str, set[str]] = defaultdict(set)
     for draft in drafts:
         counts.update({spellings.normal(answer) for answer in draft.answers})
         for passage in draft.passages:
             title = re.sub(r" \(.*", "", passage.title)
+            if title and matching.is_chinese(title):
+                continue
+            for found in _PERSON.finditer(passage.text()):
+                if found["born"]:
+                    pronouns[found["born"]]
+                else:
+                    lasts[found["first"]].add(found["last"])
             counts[spellings.normal(title)] += 1
             first = next((s for s in passage.sentences if s.startswith(title.split(" ")[0])), "") if title else ""
             said = _IS.search(first)
@@ -63,12 +85,18 @@ def learned(drafts: Iterable[Draft]) -> Lexicon:
                 types[spellings.normal(title)][singular(noun[-1])] += 1
             if _BORN.search(first[: said.start() + 1]) and re.fullmatch(r"(?:[A-Z][\w.'’-]*\.? ?){2,4}", title):
                 text = passage.text()
+                roles.update([singular(noun[-1])] if noun else [])
                 gender = pronouns[title.split()[0]]
                 gender[0] += bool(_HE.search(text)) and not _SHE.search(text)
                 gender[1] += bool(_SHE.search(text)) and not _HE.search(text)
+    for name, others in lasts.items():
+        if len(others) > 1:  # one alone may be a company
+            pronouns[name]
     names = {name: "" if he == she else "m" if he > she else "f" for name, (he, she) in pronouns.items()}
     common = {title: found.most_common(1)[0][0] for title, found in types.items()}
-    return Lexicon(names, common, counts)
+    given = tomllib.loads((Path(__file__).parent / "given_names.toml").read_text("utf-8"))
+    names |= {name: gender for gender, listed in given.items() for name in listed.split()}
+    return Lexicon(names, common, frozenset(role for role, n in roles.items() if n > 1), counts)
 
 
 def singular(noun: str) -> str:

@@ -14,12 +14,20 @@ _COMMON = frozenset(
     """.split()  # noqa: SIM905
 )
 
+#: What stands before an answer without being part of it: articles, prepositions of time and number, a place's kind.
+_LEADING = re.compile(
+    rf"^(?:(?:the|an?) (?=\S)|(?:on|in|since|over|about|around|approximately|more than|up to) "
+    rf"(?=\d|(?:{'|'.join(spellings.MONTHS)})\b)|(?:the )?(?:state|island|city|county|republic|kingdom) of (?=[A-Z]))",
+    re.IGNORECASE,
+)
+
 
 def usable(answers: Iterable[str]) -> tuple[str, ...]:
     """The spellings that can be looked for: with a letter or digit, and no lone letter or article."""
     found = []
     for answer in answers:
-        text = re.sub(r"^(?:the|an?) (?=\S)", "", " ".join(answer.split()), flags=re.IGNORECASE).strip(" .,;")
+        text = _LEADING.sub("", " ".join(answer.split())).strip(' .,;"“”')
+        text = text[:-2] if re.search(r"\w[’']s$", text) else text
         words = matching.words(text)
         if words and (len("".join(words)) > 1 or words[0].isdigit() or matching.is_chinese(text)):
             found.append(text)
@@ -60,6 +68,12 @@ def parts(answer: str) -> tuple[str, ...]:
 def partly(text: str, answer: str) -> str:
     """The first part of a name that stands in the text, capitalised as in the name; empty if none does."""
     return next((part for part in parts(answer) if re.search(rf"\b{re.escape(part)}\b", text)), "")
+
+
+def partly_asked(question: str, answer: str) -> str:
+    """The first part of a name that stands in the question, case aside where it has no capitals; or empty."""
+    flags = "" if any(map(str.isupper, question)) else "(?i)"
+    return next((part for part in parts(answer) if re.search(rf"{flags}\b{re.escape(part)}\b", question)), "")
 
 
 def shares_word(a: str, b: str) -> bool:

@@ -47,7 +47,7 @@ def _dated(answer: str, draw: int) -> str:
         return ""
     moved = day + datetime.timedelta(days=sign * (20 + (draw >> 1) % DAYS))
     name = str(moved.month) if numbered else spellings.MONTHS[moved.month - 1].capitalize()
-    year = moved.year + (sign * (1 + (draw >> 8) % 4) if "year" in parts else 0)
+    year = moved.year + (sign * ((draw >> 8) % 4) if "year" in parts else 0)
     return _replaced(found, {"month": name, "day": str(min(moved.day, 28)), "year": str(year)})
 
 

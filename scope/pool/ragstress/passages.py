@@ -23,7 +23,7 @@ def sentences_of(text: str, language: str = "en") -> list[str]:
     found, start = [], 0
     for cut in _BREAK.finditer(text):
         before = text[start : cut.end("close")]
-        if _ABBREVIATED.search(before.rstrip("\"”’)]")) and not before.rstrip().endswith(('"', "”")):
+        if _ABBREVIATED.search(before.rstrip('"”’)]')) and not before.rstrip().endswith(('"', "”")):
             continue
         found.append(before.strip())
         start = cut.end()
@@ -31,15 +31,15 @@ def sentences_of(text: str, language: str = "en") -> list[str]:
     return [sentence for sentence in found if sentence]
 
 
-def whole(text: str, language: str = "en", opens: bool | None = None) -> tuple[str, ...]:
+def whole(text: str, language: str = "en", opens: bool = True) -> tuple[str, ...]:
     """The complete sentences of a text; a fragment at its start or end is dropped, for it cannot be moved.
 
-    opens: whether the text begins with a sentence; None: where it does not begin with a small letter.
+    opens: False where the text is known to begin within a sentence; it also does where it begins with a small letter.
     """
     found = sentences_of(" ".join(text.split()), language)
     if found and not _ENDS.search(found[-1]):
         found.pop()
-    begins = opens if opens is not None else not found[:1] or not re.match(r"[a-z,;:)]", found[0])
+    begins = opens is not False and not (found and re.match(r"[a-z,;:)]", found[0]))
     return tuple(found if begins else found[1:])
 
 
@@ -59,10 +59,13 @@ def dump_sentences(title: str, text: str) -> tuple[str, ...]:
 def _beginning(text: str, title: str) -> tuple[str, bool, str]:
     """The text before an article's beginning, whether there is one, and the text from there on without the title."""
     names = [word for word in re.findall(r"\w+", re.sub(r" \(.*", "", title)) if len(word) > 2] or [title]
-    for found in re.finditer(rf"(?:^|(?<=[.!?\")] )){re.escape(title)} ", text) if title else ():
-        near = " ".join(text[found.end() :].split()[:15])
-        if any(re.search(rf"\b{re.escape(name)}", near) for name in names):
-            return text[: found.start()].strip(), True, text[found.end() :]
+    place = text.find(f"{title} ") if title else -1
+    while place >= 0:
+        after = text[place + len(title) + 1 :]
+        begins = place == 0 or re.search(r"[.!?\")] $", text[:place])
+        if begins and any(f" {name}" in f" {' '.join(after.split()[:15])}" for name in names):
+            return text[:place].strip(), True, after
+        place = text.find(f"{title} ", place + 1)
     return "", False, text
 
 

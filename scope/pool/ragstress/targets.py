@@ -1,5 +1,6 @@
 """The target passage: one that supports the answer, names it once, and can be set in three orders (Sec. 3.1, F.1)."""
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,12 +8,14 @@ from dataclasses import dataclass
 from scope import matching, spellings
 from scope.evidence import Layout
 from scope.pool.ragstress import mentions
-from scope.pool.ragstress.drafts import Draft, Excluded, joined
+from scope.pool.ragstress.drafts import Draft, Excluded, Passage, joined
 from scope.pool.ragstress.kinds import MONTHS
 from scope.pool.ragstress.passages import around
 
-#: Sentences of a target at least, and words that it shares with the question: with the passage, with the sentence. Ours.
-SENTENCES, SHARED, SHARED_HERE = 3, 2, 1
+#: Sentences of a target at least; words that the question shares with the passage, one of them with the answer's
+#: sentence; with sentence and title as many, else half of the question's words with the passage. Ours.
+SENTENCES, SHARED = 3, 2
+SHORT = "too short for three layouts"
 #: Where the middle of the answer must stand, as a share of the target's characters. Ours.
 BOUNDS = {"beginning": (0.0, 0.4), "middle": (0.3, 0.7), "end": (0.6, 1.0)}
 STOP = frozenset(
@@ -30,7 +33,9 @@ _HANGS = re.compile(
     r"|Earlier|Previously|Together|Neither|Each|Two years|The (?:two|latter|former|other|next|following|same|second"
     r"|third|former|first))\b"
 )
-_HANGS_CHINESE = re.compile(r"[“「『（]?(?:他|她|它|这|那|该|此|其|但|然而|因此|所以|而且|不过|同时|随后|之后|后来|并且|另外|此外)")
+_HANGS_CHINESE = re.compile(
+    r"[“「『（]?(?:他|她|它|这|那|该|此|其|但|然而|因此|所以|而且|不过|同时|随后|之后|后来|并且|另外|此外)"
+)
 _TITLE_WORD = re.compile(r"(?:The|A|An|In|On|At|By|From|Of|And|But|When|While|After|Since|As|For|With|To)$")
 
 
@@ -67,7 +72,7 @@ def content(text: str) -> set[str]:
     """The words of a text that count for overlap, plural endings aside; in Chinese, pairs of characters."""
     words = matching.words(text)
     if matching.is_chinese(text):
-        return {a + b for a, b in zip(words, words[1:], strict=False)}
+        return {a + b for a, b in itertools.pairwise(words)}
     return {word.rstrip("s") for word in words} - STOP
 
 
@@ -82,15 +87,14 @@ def chosen(draft: Draft, cap: int) -> Target:
     if mentions.named(draft.question, answers):
         raise Excluded("question: names the reference")
     wanted = content(draft.question)
-    order = sorted(
-        (place for place, passage in enumerate(draft.passages) if passage.supports),
-        key=lambda place: -len(wanted & content(f"{draft.passages[place].title} {' '.join(draft.passages[place].sentences)}")),
-    )
+    holding = [place for place, each in enumerate(draft.passages) if each.supports and _holds(each, answers)]
+    shared = {place: len(wanted & content(_about(draft.passages[place]))) for place in holding}
     furthest = (0, "target: no passage names the reference in a whole sentence")
-    for place in order:
+    for place in sorted(holding, key=lambda place: -shared[place]):
         reached = 0
         try:
-            for reached, step in enumerate(_steps(draft, place, answers, wanted, cap), 1):
+            for step in _steps(draft, place, answers, wanted, cap):
+                reached += 1
                 if isinstance(step, Target):
                     return step
         except Excluded as error:
@@ -98,48 +102,73 @@ def chosen(draft: Draft, cap: int) -> Target:
     raise Excluded(furthest[1])
 
 
+def _about(passage: Passage) -> str:
+    return f"{passage.title} {' '.join(passage.sentences)}"
+
+
+def _holds(passage: Passage, answers: tuple[str, ...]) -> bool:
+    return any(mentions.spans(sentence, answers) for sentence in passage.sentences)
+
+
 def _steps(draft: Draft, place: int, answers: tuple[str, ...], wanted: set[str], cap: int) -> Iterator[Target | None]:
     """Go through what a target needs, a step each; the last is the target. Excluded at the first that it lacks."""
     passage, language = draft.passages[place], draft.language
-    sentences = passage.sentences
-    holding = [(k, span) for k, sentence in enumerate(sentences) for span in mentions.spans(sentence, answers)]
-    if not holding:
-        raise Excluded("target: no passage names the reference in a whole sentence")
+    everything = passage.sentences
+    holding = [(k, spans) for k, sentence in enumerate(everything) if (spans := mentions.spans(sentence, answers))]
+    once = [(k, spans[0]) for k, spans in holding if len(spans) == 1]
+    if not once:
+        raise Excluded("target: its sentence names the reference more than once")
+    k, (start, end) = max(once, key=lambda each: (len(wanted & content(everything[each[0]])), -each[0]))
+    sentence, reference = everything[k], everything[k][start:end]
     yield None
-    if len(holding) > 1:
-        raise Excluded("target: names the reference more than once")
-    k, (start, end) = holding[0]
-    sentence = sentences[k]
-    reference = sentence[start:end]
-    yield None
-    rest = joined([*sentences[:k], f"{sentence[:start]} ◊ {sentence[end:]}", *sentences[k + 1 :]], language)
-    if mentions.named(rest, [*answers, reference]):
-        raise Excluded("target: names the reference elsewhere, in another spelling")
-    if mentions.partly(rest, reference):
-        raise Excluded("target: names a part of the reference elsewhere")
+    if mentions.partly_asked(draft.question, reference):
+        raise Excluded("question: names a part of the reference")
+    if _again(f"{sentence[:start]} ◊ {sentence[end:]}", answers, reference):
+        raise Excluded("target: its sentence names the reference, or a part of it, more than once")
     yield None
     if language != "zh" and (why := _inside(sentence, start, end)):
         raise Excluded(why)
-    if matching.is_chinese(joined(sentences, language)) != (language == "zh"):
+    if matching.is_chinese(joined(everything, language)) != (language == "zh"):
         raise Excluded("target: is not in the question's language")
+    yield None
+    sentences, k = _window(everything, k, answers, reference)
+    if draft.clips:
+        sentences, k = around(sentences, k, cap, language)
+    elif len(sentences) < len(everything):
+        raise Excluded("target: names the reference, or a part of it, more than once")
+    if len(sentences) < SENTENCES:
+        again = len(sentences) < len(everything) and len(around(everything, k, cap, language)[0]) >= SENTENCES
+        raise Excluded(f"target: {'names the reference, or a part of it, more than once' if again else SHORT}")
     yield None
     about = content(f"{passage.title} {joined(sentences, language)}") - content(reference)
     if len(wanted & about) < min(SHARED, len(wanted)):
         raise Excluded("target: shares too few words with the question to support the answer")
-    if len(wanted & content(sentence)) < min(SHARED_HERE, len(wanted)):
-        raise Excluded("target: the answer's sentence shares no word with the question")
+    here = content(sentence) - content(reference)
+    titled = here | (content(passage.title) - content(reference))
+    if not wanted & here or (len(wanted & titled) < SHARED and 2 * len(wanted & about) < len(wanted)):
+        raise Excluded("target: the answer's sentence shares too few words with the question")
     yield None
     if (_HANGS_CHINESE if language == "zh" else _HANGS).match(sentence):
         raise Excluded("target: the answer's sentence hangs on the one before it")
     yield None
-    if draft.clips:
-        sentences, k = around(sentences, k, cap, language)
-    if len(sentences) < SENTENCES:
-        raise Excluded("target: too short for three layouts")
-    yield None
     found = Target(place, sentences, k, start, end, reference, _only_for_its_place(reference, start, answers))
     layouts(found, "x" * 8, language)
     yield found
+
+
+def _again(text: str, answers: Sequence[str], reference: str) -> bool:
+    """Whether a text without the answer's span names the answer after all, whole or in part."""
+    return bool(mentions.named(text, [*answers, reference]) or mentions.partly(text, reference))
+
+
+def _window(sentences: Sequence[str], k: int, answers: Sequence[str], reference: str) -> tuple[tuple[str, ...], int]:
+    """The sentences around the k-th, as far as none of them names the answer again, and its place among them."""
+    first, last = k, k + 1
+    while first > 0 and not _again(sentences[first - 1], answers, reference):
+        first -= 1
+    while last < len(sentences) and not _again(sentences[last], answers, reference):
+        last += 1
+    return tuple(sentences[first:last]), k - first
 
 
 def _inside(sentence: str, start: int, end: int) -> str:
@@ -201,16 +230,16 @@ def _set(others: Sequence[str], place: int, target: Target, foil: str, language:
     return Layout(clean, edited, start, target.reference, foil)
 
 
-def grammar(target: Target, foil: str) -> str:
+def grammar(target: Target, foil: str, kind: str) -> str:
     """What the words around the answer ask of its foil and the foil does not give, or nothing.
 
-    An article's form before it, and the number of a common noun.
+    An article's form before it, and the number of a thing.
     """
     vowel = foil[:1].casefold() in "aeiou"
     if (target.before == "a" and vowel) or (target.before == "an" and not vowel):
         return "the article before it"
     plural = [word.endswith("s") and not word.endswith(("ss", "us", "is")) for word in (target.reference, foil)]
-    if target.reference[:1].islower() and plural[0] != plural[1]:
+    if kind == "thing" and plural[0] != plural[1]:
         return "its number"
     return ""
 
