@@ -100,7 +100,9 @@ def item_of(
     clean = joined(target.sentences, draft.language)
     own = _own(draft, target, settings)
     foil = foils.choose(draft, target, known, lexicon, seed, [draft.question, clean])
-    kept = [each for each in own if not _names(each, draft.language, answers, target.reference, foil, settings.titles)]
+    kept = [
+        each for each in own if not names_of(each, draft.language, answers, target.reference, foil, settings.titles)
+    ]
     beside = pool.filled(kept, draft, target, foil, seed)
     return finished(draft, target, foil, beside, settings)
 
@@ -196,7 +198,7 @@ def _own(draft: Draft, target: targets.Target, settings: ReleaseConfig) -> list[
     return found
 
 
-def _names(
+def names_of(
     passage: Passage, language: str, answers: Sequence[str], reference: str, foil: Foil, titles: bool = True
 ) -> str:
     """What a passage names of the reference or the foil, whole or in part; empty if nothing."""
@@ -239,7 +241,7 @@ class Others:
             if (
                 owner != draft.id
                 and not taken & set(passage.sentences)
-                and not _names(passage, draft.language, answers, target.reference, foil)
+                and not names_of(passage, draft.language, answers, target.reference, foil)
             ):
                 found.append(passage)
         if len(found) < wanted:

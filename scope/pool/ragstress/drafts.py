@@ -14,16 +14,20 @@ class Excluded(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage as whole sentences. supports: whether it may be the target; score: a retriever's, if there is one."""
+    """A passage as whole sentences. supports: whether it may be the target; score: a retriever's, if there is one.
+
+    written: the passage as someone wrote it, where it stands so beside a target; empty: its sentences joined.
+    """
 
     sentences: tuple[str, ...]
     title: str = ""
     score: float | None = None
     supports: bool = True
+    written: str = ""
 
     def text(self, language: str = "en") -> str:
-        """The sentences joined as the language joins them."""
-        return joined(self.sentences, language)
+        """The passage as written, else its sentences joined as the language joins them."""
+        return self.written or joined(self.sentences, language)
 
 
 @dataclass(frozen=True, slots=True)

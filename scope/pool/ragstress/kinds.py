@@ -35,14 +35,14 @@ PLACES = frozenset(
     """.split()  # noqa: SIM905
 )
 _PLACE_NAME = re.compile(
-    r"\b(?:County|City|Island|Islands|River|Lake|Mount|Mountains|Valley|Beach|Park|Street|Bay|Ocean|Sea|Desert"
+    r"\b(?:County|City|Isle|Island|Islands|River|Lake|Mount|Mountains|Valley|Beach|Park|Street|Bay|Ocean|Sea|Desert"
     r"|Province|Peninsula|Gulf|Springs|Falls|Hills),?(?: |$)"
 )
 _HONORIFIC = re.compile(r"(?:Sir|Dame|Dr|Saint|St|King|Queen|Prince|Princess|Pope|Lord|Lady|Emperor|Mr|Mrs)\.? [A-Z]")
 #: No person's name, though it may begin with one.
 _BODY = re.compile(
-    r"^The |\b(?:Hits|Band|Orchestra|Brothers|Sisters|Company|Inc|Club|United|University|Party|Group|Records|Lions|Motor"
-    r"|Boys|Girls|Awards?|School|College|Team|Show|Museum|Trophy|Cup|Bank|House|Foundation|Army|Church)\b"
+    r"^The |\b(?:Hits|Band|Orchestra|Brothers|Sisters|Company|Inc|Club|United|University|Party|Group|Records|Lions"
+    r"|Motor|Boys|Girls|Awards?|School|College|Team|Show|Museum|Trophy|Cup|Bank|House|Foundation|Army|Church)\b"
 )
 _ROLE = re.compile(
     r"(?!river|newspaper|number|letter|order|color|tower|paper|power)\w{2,}(?:er|or|ist|ess|man|ian|king)"

@@ -1,7 +1,7 @@
 """What the passages themselves say of names: who is a person and of which gender, what a title is, how often it occurs.
 
 An article's first sentence says what its title is ("X is an American actor"), and its pronouns of which gender a
-person is. Common given names stand in `given_names.toml` besides.
+person is. Common given names stand in `names.toml` besides, with well-known places.
 """
 
 import re
@@ -92,10 +92,12 @@ def learned(drafts: Iterable[Draft]) -> Lexicon:
     for name, others in lasts.items():
         if len(others) > 1:  # one alone may be a company
             pronouns[name]
+    listed = tomllib.loads((Path(__file__).parent / "names.toml").read_text("utf-8"))
     names = {name: "" if he == she else "m" if he > she else "f" for name, (he, she) in pronouns.items()}
     common = {title: found.most_common(1)[0][0] for title, found in types.items()}
-    given = tomllib.loads((Path(__file__).parent / "given_names.toml").read_text("utf-8"))
-    names |= {name: gender for gender, listed in given.items() for name in listed.split()}
+    for noun, places in listed["places"].items():
+        common |= {spellings.normal(" ".join(place.split())): noun for place in places.split(";")}
+    names |= {name: gender for gender, given in listed["given"].items() for name in given.split()}
     return Lexicon(names, common, frozenset(role for role, n in roles.items() if n > 1), counts)
 
 

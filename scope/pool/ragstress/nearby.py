@@ -57,9 +57,9 @@ def _numbered(answer: str, draw: int) -> str:
         return ""
     text, sign = found["value"], 1 if draw % 2 else -1
     if text.casefold() in WORDS:
-        value = WORDS.index(text.casefold())
-        moved = value + sign * (1 + (draw >> 1) % 3)
-        if not 2 <= moved < len(WORDS) or value < 2:
+        number = WORDS.index(text.casefold())
+        moved = number + sign * (1 + (draw >> 1) % 3)
+        if not 2 <= moved < len(WORDS) or number < 2:
             return ""  # one and zero go with other forms of nouns and verbs
         word = WORDS[moved]
         return _replaced(found, {"value": word.capitalize() if text[0].isupper() else word})

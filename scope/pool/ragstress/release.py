@@ -108,7 +108,8 @@ def load_release(folder: str | Path) -> Release:
     for item in items:
         if rows.get(item.id) != membership(item):
             raise PoolError(
-                f"{folder / 'items.jsonl'}: {item.id}: its hashes are not those of membership.jsonl; restore the release"
+                f"{folder / 'items.jsonl'}: {item.id}: its hashes are not those of membership.jsonl; "
+                "restore the release"
             )
     return Release(items, freezing.version_of(folder), digest)
 
@@ -166,8 +167,8 @@ def datasheet(found: Mapping[str, Any]) -> str:
             ],
         ),
         "## Layouts",
-        "Moved is the whole sentence that holds the answer; the others keep their order. The place is the middle of the "
-        "answer as a share of the target's characters, measured, and kept within "
+        "Moved is the whole sentence that holds the answer; the others keep their order. The place is the middle of "
+        "the answer as a share of the target's characters, measured, and kept within "
         + ", ".join(f"{low:g} to {high:g} ({name})" for name, (low, high) in found["bounds"].items())
         + ". The order of passages is fixed: the target stands "
         + (f"in slot {slot}" if slot else "last")
@@ -182,8 +183,8 @@ def datasheet(found: Mapping[str, Any]) -> str:
             ],
         ),
         "## Licences",
-        "The whole is handed on under CC BY-SA 4.0, for its passages are of Wikipedia. Where a source states no licence, "
-        "ask its authors before handing its items on.",
+        "The whole is handed on under CC BY-SA 4.0, for its passages are of Wikipedia. Where a source states no "
+        "licence, ask its authors before handing its items on.",
         table(("source", "licence", "data set"), [(name, *_origin(name)) for name in sources]),
         "## Left out",
         *(

@@ -13,7 +13,7 @@ from scope.pool.ragstress.kinds import MONTHS
 from scope.pool.ragstress.passages import around
 
 #: Sentences of a target at least; words that the question shares with the passage, one of them with the answer's
-#: sentence; with sentence and title as many, else half of the question's words with the passage. Ours.
+#: sentence; with sentence and title as many, else three, or half, with the passage. Ours.
 SENTENCES, SHARED = 3, 2
 SHORT = "too short for three layouts"
 #: Where the middle of the answer must stand, as a share of the target's characters. Ours.
@@ -145,7 +145,7 @@ def _steps(draft: Draft, place: int, answers: tuple[str, ...], wanted: set[str],
         raise Excluded("target: shares too few words with the question to support the answer")
     here = content(sentence) - content(reference)
     titled = here | (content(passage.title) - content(reference))
-    if not wanted & here or (len(wanted & titled) < SHARED and 2 * len(wanted & about) < len(wanted)):
+    if not wanted & here or (len(wanted & titled) < SHARED and len(wanted & about) < min(3, len(wanted) / 2)):
         raise Excluded("target: the answer's sentence shares too few words with the question")
     yield None
     if (_HANGS_CHINESE if language == "zh" else _HANGS).match(sentence):
@@ -239,7 +239,8 @@ def grammar(target: Target, foil: str, kind: str) -> str:
     if (target.before == "a" and vowel) or (target.before == "an" and not vowel):
         return "the article before it"
     plural = [word.endswith("s") and not word.endswith(("ss", "us", "is")) for word in (target.reference, foil)]
-    if kind == "thing" and plural[0] != plural[1]:
+    counted = kind == "thing" and (target.reference[:1].islower() or target.before == "the")
+    if counted and plural[0] != plural[1]:
         return "its number"
     return ""
 
