@@ -1,4 +1,4 @@
-"""The human validation of edits: a ranked sample, sheets for two annotators, an adjudicator's, rates (Sec. 3.1, App. B).
+"""The human validation of edits: a ranked sample, two annotators' sheets, an adjudicator's, rates (App. B).
 
 sample.json            release, seed, and the items of each source
 sheet_1.csv, sheet_2.csv  what an annotator sees and fills in: four labels, yes or no

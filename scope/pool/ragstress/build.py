@@ -1,6 +1,5 @@
 """Drafts -> items: target, passages beside it, foil, edit and layouts, and why there is none (Sec. 3.1, App. D)."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -45,7 +44,7 @@ def build(
     for name, members in drafts.items():
         made, reasons = _made(members, known, lexicon, pool, seed, settings, seen)
         items += made
-        left_out[name] = dict(sorted(Counter(left_out[name] | reasons).items()))
+        left_out[name] = dict(sorted({**left_out[name], **reasons}.items()))
     items.sort(key=lambda item: (SOURCES.index(item.source), item.id))
     if found := checks.check_items(items):
         raise PoolError(f"the items fail their checks: {found[0]} (and {len(found) - 1} more)")
@@ -126,6 +125,7 @@ def finished(
         "beside": [passage.title for passage in beside],
         **draft.extra,
     }
+    shown = {"title": title if titles else "", "score": draft.passages[target.place].score}
     aliases = (each for each in mentions.usable(draft.answers) if each.casefold() != target.reference.casefold())
     return EvidenceItem(
         id=draft.id,
@@ -142,7 +142,7 @@ def finished(
         ),
         slot=slot or settings.slot or len(beside) + 1,
         layouts=targets.layouts(target, foil.text, draft.language),
-        target={"title": title if titles else "", "score": draft.passages[target.place].score},
+        target={name: value for name, value in shown.items() if value not in (None, "")},
         answer_kind=foil.kind.name,
         license=draft.license,
         provenance=provenance,

@@ -91,14 +91,15 @@ def chosen(draft: Draft, cap: int) -> Target:
     shared = {place: len(wanted & content(_about(draft.passages[place]))) for place in holding}
     furthest = (0, "target: no passage names the reference in a whole sentence")
     for place in sorted(holding, key=lambda place: -shared[place]):
-        reached = 0
-        try:
-            for step in _steps(draft, place, answers, wanted, cap):
-                reached += 1
-                if isinstance(step, Target):
-                    return step
-        except Excluded as error:
-            furthest = max(furthest, (reached, str(error)), key=lambda each: each[0])
+        for k in _once(draft.passages[place].sentences, answers, wanted):
+            reached = 1
+            try:
+                for step in _steps(draft, place, k, answers, wanted, cap):
+                    reached += 1
+                    if isinstance(step, Target):
+                        return step
+            except Excluded as error:
+                furthest = max(furthest, (reached, str(error)), key=lambda each: each[0])
     raise Excluded(furthest[1])
 
 
@@ -110,17 +111,21 @@ def _holds(passage: Passage, answers: tuple[str, ...]) -> bool:
     return any(mentions.spans(sentence, answers) for sentence in passage.sentences)
 
 
-def _steps(draft: Draft, place: int, answers: tuple[str, ...], wanted: set[str], cap: int) -> Iterator[Target | None]:
+def _once(sentences: Sequence[str], answers: tuple[str, ...], wanted: set[str]) -> list[int]:
+    """The sentences that name the answer once, those that share most words with the question first."""
+    found = [k for k, sentence in enumerate(sentences) if len(mentions.spans(sentence, answers)) == 1]
+    return sorted(found, key=lambda k: (-len(wanted & content(sentences[k])), k))
+
+
+def _steps(
+    draft: Draft, place: int, k: int, answers: tuple[str, ...], wanted: set[str], cap: int
+) -> Iterator[Target | None]:
     """Go through what a target needs, a step each; the last is the target. Excluded at the first that it lacks."""
     passage, language = draft.passages[place], draft.language
     everything = passage.sentences
-    holding = [(k, spans) for k, sentence in enumerate(everything) if (spans := mentions.spans(sentence, answers))]
-    once = [(k, spans[0]) for k, spans in holding if len(spans) == 1]
-    if not once:
-        raise Excluded("target: its sentence names the reference more than once")
-    k, (start, end) = max(once, key=lambda each: (len(wanted & content(everything[each[0]])), -each[0]))
-    sentence, reference = everything[k], everything[k][start:end]
-    yield None
+    sentence = everything[k]
+    start, end = mentions.spans(sentence, answers)[0]
+    reference = sentence[start:end]
     if mentions.partly_asked(draft.question, reference):
         raise Excluded("question: names a part of the reference")
     if _again(f"{sentence[:start]} ◊ {sentence[end:]}", answers, reference):
