@@ -117,7 +117,7 @@ def test_unknown_sources_and_missing_files_are_refused(tmp_path):
     "text, reason",
     [
         ("The gate was built by Anna Berg. It is red.", "too short for three layouts"),
-        ("The gate was built by Anna Berg. Anna Berg died. It is red. It is old.", "more than once"),
+        ("The gate was built by Anna Berg. The gate of Ulm killed Anna Berg. It is red. It is old.", "more than once"),
         ("The gate was built by Anna Berg. Mrs Berg died. It is red. It is old.", "a part of it, more than once"),
         ("He came. It was built by Anna Berg at the gate of Ulm. It is red. It is old.", "hangs on the one before it"),
         ("The gate was built by Anna Berg Nielsen. Ulm is old. It is red. It is big.", "part of a longer name"),
@@ -323,7 +323,8 @@ OWN = {
     "passages": [
         {"contents": "Nets are dried on the green", "name": "Green", "score": 9.5},
         {
-            "contents": "The Tide Clock was built by Anna Berg for the town. It stands near the old quay of Ulm. A fee is asked of every visitor.",
+            "contents": "The Tide Clock was built by Anna Berg for the town. It stands near the old quay of Ulm. "
+            "A fee is asked of every visitor.",
             "score": 7,
         },
         "A lighthouse stands on the pier.",
