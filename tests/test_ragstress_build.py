@@ -117,7 +117,10 @@ def test_unknown_sources_and_missing_files_are_refused(tmp_path):
     "text, reason",
     [
         ("The gate was built by Anna Berg. It is red.", "too short for three layouts"),
-        ("The gate was built by Anna Berg. The gate of Ulm killed Anna Berg. It is red. It is old.", "more than once"),
+        (
+            "The gate was built by Anna Berg. The old gate of Ulm fell on Anna Berg. It is red. It is old.",
+            "more than once",
+        ),
         ("The gate was built by Anna Berg. Mrs Berg died. It is red. It is old.", "a part of it, more than once"),
         ("He came. It was built by Anna Berg at the gate of Ulm. It is red. It is old.", "hangs on the one before it"),
         ("The gate was built by Anna Berg Nielsen. Ulm is old. It is red. It is big.", "part of a longer name"),

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from scope import matching
+from scope import matching, spellings
 from scope.artifacts import fingerprint
 from scope.pool.ragstress import mentions
 from scope.pool.ragstress.drafts import Draft, Excluded, joined
@@ -165,6 +165,9 @@ def _distance(kind: Kind, other: Kind, lexicon: Lexicon, reference: str, text: s
         if kind.asked in PLACES and other.asked in PLACES and not alike:
             return None
         return 0 if alike else 1
+    told = [lexicon.types.get(spellings.normal(each), "") in PLACES for each in (reference, text)]
+    if told[1] and not told[0]:
+        return None
     # What a thing is, only the noun that is asked for tells.
     if kind.form == "nationality" or matching.is_chinese(text):
         return 0

@@ -38,6 +38,7 @@ _PLACE_NAME = re.compile(
     r"\b(?:County|City|Isle|Island|Islands|River|Lake|Mount|Mountains|Valley|Beach|Park|Street|Bay|Ocean|Sea|Desert"
     r"|Province|Peninsula|Gulf|Springs|Falls|Hills),?(?: |$)"
 )
+WITH_PLACE = "name, with its place"
 _HONORIFIC = re.compile(r"(?:Sir|Dame|Dr|Saint|St|King|Queen|Prince|Princess|Pope|Lord|Lady|Emperor|Mr|Mrs)\.? [A-Z]")
 #: No person's name, though it may begin with one.
 _BODY = re.compile(
@@ -46,6 +47,7 @@ _BODY = re.compile(
 )
 _ROLE = re.compile(
     r"(?!river|newspaper|number|letter|order|color|tower|paper|power)\w{2,}(?:er|or|ist|ess|man|ian|king)"
+    r"|general|king|justice|champion|captain|admiral|poet|chef|actor|individual|guest"
 )
 _NAME = re.compile(r"(?:(?:[A-Z][\w.'’-]*|de|da|di|del|der|van|von|la|le|bin|al|of|the|[IVX]+)(?: |$)){1,5}")
 _STOP = re.compile(
@@ -86,7 +88,8 @@ def kind_of(question: str, answer: str, lexicon: Lexicon) -> Kind:
         return Kind("thing", form, asked)
     known = lexicon.types.get(spellings.normal(answer), "")
     by_name = asked in ("", "where") and bool(_PLACE_NAME.search(answer))
-    if form == "name" and (asked in PLACES or (known in PLACES and asked in ("", "where")) or by_name):
+    by_name = by_name or (form == WITH_PLACE and asked in ("where", *PLACES))
+    if form.startswith("name") and (asked in PLACES or (known in PLACES and asked in ("", "where")) or by_name):
         # The noun asked for is the surer one: a city may be called a county's seat.
         return Kind("place", form, asked if asked in PLACES else known or asked)
     named = form == "name" and _NAME.fullmatch(answer) and not _BODY.search(answer)
@@ -114,7 +117,7 @@ def form_of(answer: str) -> str:
     if _NATIONALITY.fullmatch(answer):
         return "nationality"
     if ", " in answer:
-        return "name, with its place"
+        return WITH_PLACE
     longer = [word for word in re.findall(r"[\w'’.-]+", answer) if len(word) > 3] or re.findall(r"\w+", answer)
     capitals = sum(word[0].isupper() for word in longer)
     return "name" if capitals == len(longer) else "word" if not capitals else "title"
