@@ -118,7 +118,7 @@ def test_unknown_sources_and_missing_files_are_refused(tmp_path):
     [
         ("The gate was built by Anna Berg. It is red.", "too short for three layouts"),
         (
-            "The gate was built by Anna Berg. The old gate of Ulm fell on Anna Berg. It is red. It is old.",
+            "The gate of Ulm was built by Anna Berg. The gate of Ulm was sold by Anna Berg. It is red.",
             "more than once",
         ),
         ("The gate was built by Anna Berg. Mrs Berg died. It is red. It is old.", "a part of it, more than once"),
