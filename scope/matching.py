@@ -7,6 +7,7 @@ Chinese character stands alone, so that a phrase is found in running Chinese as 
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 
 from scope import spellings
 
@@ -20,6 +21,7 @@ _PREFIXES = re.compile(
 _CHINESE = re.compile(r"([\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff])")
 
 
+@lru_cache(100_000)
 def words(text: str) -> tuple[str, ...]:
     """The text's words and numbers in one spelling each, without articles; a Chinese character is a word."""
     plain = _CHINESE.sub(r" \1 ", unicodedata.normalize("NFKC", text))
@@ -60,5 +62,4 @@ def _within(found: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
 
 def is_chinese(text: str) -> bool:
     """Whether more of its letters are Chinese characters than anything else."""
-    letters = [c for c in text if c.isalpha()]
-    return 2 * sum(bool(_CHINESE.match(c)) for c in letters) > len(letters)
+    return 2 * len(_CHINESE.findall(text)) > sum(map(str.isalpha, text))

@@ -62,7 +62,9 @@ class ModelConfig:
 
 @dataclass
 class PoolConfig:
-    kind: str = choice("mist", "misleadqa", help="what `python -m scope.pool` builds; misleadqa: see release")
+    kind: str = choice(
+        "mist", "misleadqa", "ragstress", help="what `python -m scope.pool` builds; all but mist: see release"
+    )
     train: str = text("authored", help="authored, composed (of pool.sources), or finished items: a file or a hub id")
     train_split: str = text("train", help="split of a hub data set")
     n_train: int = number(0, 0, help="items to draw; of a file the first n; 0 for all")
@@ -88,14 +90,19 @@ class PoolConfig:
 @dataclass
 class ReleaseConfig:
     version: str = text("1.0.0", help="of the frozen items; changed items need a new one")
-    sources: list[str] = text(
-        ["minimum_wage", "situatedqa", "ambigdocs", "condambigqa"], help="where items are built from"
-    )
-    per_group: int = number(200, 1, help="most items of a source and scope dimension")
-    wording: str = text("scope/pool/misleadqa/wording.toml", help="TOML file of question and context templates")
-    decisions: str = text("", help="decisions.csv of a screening, filled in; what is not retained is left out")
-    screen_prompt: str = text("scope/pool/misleadqa/screen.txt", help="template of the screening prompt")
+    sources: list[str] = text([], help="where items are built from; empty: every source of pool.kind")
+    per_group: int = number(200, 1, help="misleadqa: most items of a source and scope dimension")
+    wording: str = text("scope/pool/misleadqa/wording.toml", help="misleadqa: TOML file of question and context texts")
+    decisions: str = text("", help="misleadqa: decisions.csv of a screening, filled in; what is not retained goes")
+    screen_prompt: str = text("scope/pool/misleadqa/screen.txt", help="misleadqa: template of the screening prompt")
+    per_source: int = number(0, 0, help="ragstress: most items of a source; 0 for all")
+    target_words: int = number(100, 20, help="ragstress: most words of a target passage; whole sentences are dropped")
+    distractors: int = number(3, 0, help="ragstress: passages beside the target")
+    distractor_words: int = number(30, 5, help="ragstress: most words of each; whole sentences are dropped")
+    slot: int = number(0, 0, help="ragstress: the target's place among its passages, from 1; 0: the last")
+    titles: bool = text(False, help="ragstress: show the passages' titles; a target whose title tells is left out")
     audit_seed: int = number(20261007, 0, help="ranks the items of the human audit, and pairs its annotators")
+    audit_items: int = number(200, 1, help="ragstress: items of each source in the human audit")
 
 
 @dataclass

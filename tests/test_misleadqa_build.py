@@ -19,7 +19,8 @@ from scope.pool.misleadqa import audit, checks, frames, minimum_wage, options, s
 from scope.pool.misleadqa.build import ORIGINS, build, dependency_groups
 from scope.pool.misleadqa.decisions import decided
 from scope.pool.misleadqa.facts import RULES, Wording, read_tables
-from scope.pool.misleadqa.release import FILES, PAPER, Release, freeze, load_release, report
+from scope.pool.misleadqa.release import PAPER, Release, freeze, load_release, report
+from scope.pool.release import FILES
 from scope.recipe import asset, load
 from scope.scopes import LETTERS, SOURCES
 

@@ -81,7 +81,9 @@ def test_every_recipe_opens_with_its_launch_line_and_one_override(name):
     header = (ROOT / "recipes" / f"{name}.yaml").read_text().split("defaults:")[0]
     assert all(line.startswith("#") for line in header.strip().splitlines())
     program = (
-        r"python -m scope\.pool build" if name.startswith(("pool_", "misleadqa")) else r"accelerate launch .*train\.py"
+        r"python -m scope\.pool build"
+        if name.startswith(("pool_", "misleadqa", "ragstress"))
+        else r"accelerate launch .*train\.py"
     )
     assert re.search(rf"{program} recipe={name}( [\w.]+=\S+)?$", header, re.MULTILINE)
     program = program.removeprefix("accelerate launch ")

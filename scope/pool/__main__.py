@@ -5,9 +5,9 @@ check   print every finding and the shortcut baselines; exit with 1 if there are
 show    print an item under its four conditions: item=ID, or item=NUMBER with pool=train or evaluation
 card    print the datasheet
 screen  MisleadQA: have a model judge six criteria of every item; only `fail` flags one, a person decides
-audit   MisleadQA: draw the sheets of six annotators, or import them where they are filled in
+audit   MisleadQA and RAG-Stress: draw the annotators' sheets, or import them where they are filled in
 
-With pool.kind=misleadqa (recipe=misleadqa) all of them are about a frozen release of MisleadQA's items.
+With pool.kind=misleadqa or ragstress (the recipes of these names) all of them are about a frozen release of its items.
 """
 
 import sys
@@ -20,9 +20,12 @@ from scope.conditions import Condition
 from scope.items import Item
 from scope.pool import checks, overlap, shortcuts, stage
 from scope.pool.datasheet import datasheet
-from scope.pool.misleadqa import audit, screen
+from scope.pool.misleadqa import audit as misleadqa_audit
+from scope.pool.misleadqa import screen
 from scope.pool.misleadqa import stage as misleadqa
 from scope.pool.questions import PoolError
+from scope.pool.ragstress import audit as ragstress_audit
+from scope.pool.ragstress import stage as ragstress
 from scope.prompts import user_prompt
 from scope.recipe import Recipe, nearest
 
@@ -60,8 +63,8 @@ def check(recipe: Recipe) -> None:
 def show(recipe: Recipe, item: str, pool: str) -> None:
     from rich.console import Console
 
-    if recipe.pool.kind == "misleadqa":
-        misleadqa.show(recipe, item)
+    if recipe.pool.kind in RELEASES:
+        RELEASES[recipe.pool.kind].show(recipe, item)
         return
     if pool not in stage.WHICH:
         raise PoolError(f"pool={pool} is neither train nor evaluation")
@@ -99,22 +102,29 @@ def _count(found: Mapping[str, Any]) -> int:
     return sum(sum(f["by_check"].values()) for f in found["findings"].values()) + found["overlap"]["pairs"]
 
 
-def _either(mist: Callable[[Recipe], None], other: Callable[[Recipe], None]) -> Callable[[Recipe], None]:
-    """The verb for the kind of pool that the recipe has."""
-    return lambda recipe: (other if recipe.pool.kind == "misleadqa" else mist)(recipe)
+#: Kind of pool -> the stage of its releases.
+RELEASES = {"misleadqa": misleadqa, "ragstress": ragstress}
 
 
 def _none(recipe: Recipe) -> None:
-    raise PoolError(f"pool.kind={recipe.pool.kind} has no screening and no audit; use recipe=misleadqa")
+    raise PoolError(
+        f"pool.kind={recipe.pool.kind} has no such verb; screening is of recipe=misleadqa, audits also of "
+        "recipe=ragstress"
+    )
+
+
+def _by_kind(mist: Callable[[Recipe], None], **others: Callable[[Recipe], None]) -> Callable[[Recipe], None]:
+    """The verb for the kind of pool that the recipe has."""
+    return lambda recipe: {"mist": mist, **others}.get(recipe.pool.kind, _none)(recipe)
 
 
 VERBS: dict[str, Callable[..., None]] = {
-    "build": _either(build, misleadqa.build),
-    "check": _either(check, misleadqa.check),
+    "build": _by_kind(build, misleadqa=misleadqa.build, ragstress=ragstress.build),
+    "check": _by_kind(check, misleadqa=misleadqa.check, ragstress=ragstress.check),
     "show": show,
-    "card": _either(card, misleadqa.card),
-    "screen": _either(_none, screen.run),
-    "audit": _either(_none, audit.run),
+    "card": _by_kind(card, misleadqa=misleadqa.card, ragstress=ragstress.card),
+    "screen": _by_kind(_none, misleadqa=screen.run),
+    "audit": _by_kind(_none, misleadqa=misleadqa_audit.run, ragstress=ragstress_audit.run),
 }
 
 

@@ -51,6 +51,7 @@ def prepare(recipe: Recipe) -> Pools:
     They are read from the run's pool folder where that holds them already for this recipe, this
     code and these input files.
     """
+    _refuse_release(recipe)
     found = kept(recipe) or built(recipe)
     for which, items in (("train", found.train), ("evaluation", found.evaluation)):
         if not items:
@@ -61,12 +62,23 @@ def prepare(recipe: Recipe) -> Pools:
 
 def evaluation(recipe: Recipe) -> tuple[list[Item], str]:
     """The evaluation items alone, and their content hash."""
+    _refuse_release(recipe)
     if found := kept(recipe):
         return found.evaluation, found.hashes["evaluation"]
     items, _ = draw(recipe, "evaluation")
     if not items:
         raise StageError(f"pool.evaluation={recipe.pool.evaluation} holds no items; name another file")
     return items, _hash(items)
+
+
+def _refuse_release(recipe: Recipe) -> None:
+    """Refuse a recipe whose kind of pool is a release: there is nothing in it to train or evaluate on as MIST."""
+    kind = recipe.pool.kind
+    if kind != "mist":
+        raise PoolError(
+            f"pool.kind={kind} builds a release (python -m scope.pool build recipe={recipe.name}) and no pools to "
+            f"train or evaluate on; choose another recipe, and for its items suite={kind}"
+        )
 
 
 def kept(recipe: Recipe) -> Pools | None:

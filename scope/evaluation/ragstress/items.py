@@ -7,29 +7,28 @@ from typing import Any
 from scope.artifacts import StageError, fingerprint
 from scope.columns import columns_of
 from scope.evidence import EvidenceItem, load_evidence
+from scope.pool.ragstress.custom import items_of
+from scope.pool.ragstress.release import load_release
+from scope.schema import ReleaseConfig
 from scope.tables import rows_of
 
 #: Of the order of items.
 SEED = 20260916
 
 
-def read_items(source: str, seed: int) -> tuple[list[EvidenceItem], dict[str, Any]]:
+def read_items(source: str, seed: int, settings: ReleaseConfig) -> tuple[list[EvidenceItem], dict[str, Any]]:
     """All items of a release folder or of a file or hub id, and what a reader wants to know of where they are from.
 
     A file with a column `foil` and `reference` holds items. Any other holds questions, answers and documents, from
     which items are made: what cannot be one is counted by reason. A Refusal names what is wrong.
     """
     if Path(source).is_dir():
-        from scope.pool.ragstress.release import load_release
-
         found = load_release(source)
         return found.items, {f"items of release {found.version}": len(found.items)}
     if {"reference", "foil"} <= set(columns_of(list(rows_of(source)))):
         items = load_evidence(source)
         return items, {"items read": len(items)}
-    from scope.pool.ragstress.custom import items_of
-
-    items, left_out = items_of(source, seed)
+    items, left_out = items_of(source, seed, settings)
     return items, {"items made from questions": len(items), **{f"left out, {why}": n for why, n in left_out.items()}}
 
 

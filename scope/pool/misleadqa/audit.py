@@ -6,8 +6,6 @@ results.json           once all are filled in: passes, agreement by question and
 adjudication.csv       items whose reviews are not all yes, for a third person to settle
 """
 
-import csv
-import io
 import itertools
 import json
 from collections import Counter, defaultdict
@@ -16,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from scope import artifacts
-from scope.artifacts import fingerprint
 from scope.pool.misleadqa import stage
 from scope.pool.misleadqa.release import Release
 from scope.pool.questions import PoolError
+from scope.pool.sheets import answered, ranked, sheet
 from scope.recipe import Recipe
 from scope.scopes import ABSTENTION, LETTERS, ScopedItem
-from scope.tables import read_rows
 
 #: Items of each stratum, annotators, and items that each pair of them shares (App. B.2).
 SAMPLED = {
@@ -83,10 +80,10 @@ def draw(release: Release, seed: int) -> dict[str, Any]:
     }
     chosen: list[ScopedItem] = []
     for name, members in strata.items():
-        chosen += sorted(members, key=lambda item: _rank(seed, "sample", item.id))[: SAMPLED[name]]
+        chosen += sorted(members, key=lambda item: ranked(seed, "sample", item.id))[: SAMPLED[name]]
     pairs = list(itertools.combinations(range(1, ANNOTATORS + 1), 2))
     items: dict[str, dict[str, Any]] = {}
-    for place, item in enumerate(sorted(chosen, key=lambda item: _rank(seed, "pairs", item.id))):
+    for place, item in enumerate(sorted(chosen, key=lambda item: ranked(seed, "pairs", item.id))):
         items[item.id] = {"stratum": item.group, "annotators": list(pairs[place % len(pairs)])}
     return {
         "release": release.digest,
@@ -97,26 +94,20 @@ def draw(release: Release, seed: int) -> dict[str, Any]:
         "orders": {
             str(annotator): sorted(
                 (id for id, each in items.items() if annotator in each["annotators"]),
-                key=lambda id, annotator=annotator: _rank(seed, f"order/{annotator}", id),  # type: ignore[misc]
+                key=lambda id, annotator=annotator: ranked(seed, f"order/{annotator}", id),  # type: ignore[misc]
             )
             for annotator in range(1, ANNOTATORS + 1)
         },
     }
 
 
-def _rank(seed: int, domain: str, id: str) -> str:
-    return fingerprint([seed, domain, id])
-
-
 def write_sheets(folder: Path, release: Release, sample: Mapping[str, Any]) -> None:
     """A sheet for each annotator, without stratum, source or the other annotator; then `sample.json`."""
     items = {item.id: item for item in release.items}
     for annotator, ids in sample["orders"].items():
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow((*_SHOWN, *(f"{name}: {said}" for name, said in QUESTIONS.items()), "label", "note"))
-        writer.writerows((*_shown(items[id], place), "", "", "", "", "") for place, id in enumerate(ids, 1))
-        artifacts.write_text(folder / f"sheet_{annotator}.csv", text.getvalue())
+        head = (*_SHOWN, *(f"{name}: {said}" for name, said in QUESTIONS.items()), "label", "note")
+        rows = [(*_shown(items[id], place), "", "", "", "", "") for place, id in enumerate(ids, 1)]
+        artifacts.write_text(folder / f"sheet_{annotator}.csv", sheet(head, rows))
     artifacts.write_json(folder / "sample.json", sample)
 
 
@@ -134,22 +125,8 @@ def read_sheets(folder: Path, sample: Mapping[str, Any]) -> dict[str, dict[int, 
     """Item id -> annotator -> q1 to q3, label and note. PoolError names the first row that is not filled in rightly."""
     found: dict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
     for annotator, ids in sample["orders"].items():
-        path = folder / f"sheet_{annotator}.csv"
-        rows = list(read_rows(path))
-        if len(rows) != len(ids):
-            raise PoolError(
-                f"{path}: has {len(rows)} rows, {len(ids)} were handed out; restore the missing or doubled ones"
-            )
-        for where, row in rows:
-            if isinstance(row, str):
-                raise PoolError(f"{where}: {row}")
-            place = str(row.get("item_id", ""))
-            if not place.isdecimal() or not 1 <= int(place) <= len(ids):
-                raise PoolError(f"{where}: item_id: {place!r} was not handed out; restore the column")
-            id = ids[int(place) - 1]
-            if int(annotator) in found[id]:
-                raise PoolError(f"{where}: item_id: {place} stands twice; keep one row of it")
-            found[id][int(annotator)] = _review(where, row)
+        for where, row in answered(folder / f"sheet_{annotator}.csv", len(ids)):
+            found[ids[int(row["item_id"]) - 1]][int(annotator)] = _review(where, row)
     return dict(found)
 
 
@@ -199,15 +176,13 @@ def results(sample: Mapping[str, Any], reviews: Mapping[str, Mapping[int, Mappin
 
 def adjudication_sheet(sample: Mapping[str, Any], reviews: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> str:
     """A CSV of the items with a No, for an annotator who has not seen them; it changes no review and no figure."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("item_id", "may adjudicate", "reviews", "issue confirmed (yes/no)", "reason"))
+    rows = []
     for id, given in sorted(reviews.items()):
         if not all(review[q] for review in given.values() for q in QUESTIONS):
             free = [str(n) for n in range(1, ANNOTATORS + 1) if n not in given]
             said = "; ".join(f"{n}: {_said(review)}" for n, review in sorted(given.items()))
-            writer.writerow((id, " ".join(free), said, "", ""))
-    return text.getvalue()
+            rows.append((id, " ".join(free), said, "", ""))
+    return sheet(("item_id", "may adjudicate", "reviews", "issue confirmed (yes/no)", "reason"), rows)
 
 
 def _said(review: Mapping[str, Any]) -> str:

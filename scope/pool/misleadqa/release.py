@@ -15,15 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scope import artifacts
+from scope.pool import release as freezing
 from scope.pool.datasheet import table
 from scope.pool.misleadqa import checks
 from scope.pool.questions import PoolError
+from scope.pool.release import lines
 from scope.scopes import ScopedItem, as_row, content_hash, load_scoped
 from scope.tables import read_rows
 
-SUMS = "SHA256SUMS"
-FILES = ("items.jsonl", "membership.jsonl", "report.json", "README.md")
 #: Group -> items and clusters of the paper's release (Table 1; groups of ours with its dimension and source).
 PAPER = {
     "minimum_wage time": (200, 43),
@@ -80,43 +79,19 @@ def report(
 def freeze(folder: Path, items: Sequence[ScopedItem], found: Mapping[str, Any]) -> Release:
     """Write a release, or find it there already, byte for byte; PoolError where the version is frozen with others."""
     texts = {
-        "items.jsonl": _lines(as_row(item) for item in items),
-        "membership.jsonl": _lines(membership(item) for item in items),
+        "items.jsonl": lines(as_row(item) for item in items),
+        "membership.jsonl": lines(membership(item) for item in items),
         "report.json": json.dumps(found, indent=2, ensure_ascii=False) + "\n",
         "README.md": datasheet(items, found),
     }
-    sums = "".join(f"{hashlib.sha256(texts[name].encode()).hexdigest()}  {name}\n" for name in FILES)
-    if (folder / SUMS).is_file():
-        release = load_release(folder)
-        if (folder / SUMS).read_text("utf-8") != sums:
-            raise PoolError(
-                f"{folder}: release {release.version} is frozen and holds other items, sources or wording; set "
-                "release.version to a new one"
-            )
-        return release
-    with artifacts.stage_lock(folder):
-        for name in FILES:
-            artifacts.write_text(folder / name, texts[name])
-        artifacts.write_text(folder / SUMS, sums)
+    freezing.freeze(folder, texts, found["version"])
     return load_release(folder)
 
 
 def load_release(folder: str | Path) -> Release:
     """Read a release; PoolError names a file or item that was changed after it was frozen."""
     folder = Path(folder)
-    if not (folder / SUMS).is_file():
-        raise PoolError(f"{folder}: is no release of MisleadQA: it has no {SUMS}; name its folder, or build one")
-    sums = (folder / SUMS).read_bytes()
-    lines = [line.partition("  ") for line in sums.decode("utf-8").splitlines()]
-    wanted = {name: digest for digest, _, name in lines}
-    if missing := [name for name in FILES if name not in wanted or not (folder / name).is_file()]:
-        raise PoolError(f"{folder / missing[0]}: is missing from the release; copy it whole, or build it again")
-    for name in FILES:
-        if artifacts.file_hash(folder / name) != wanted[name]:
-            raise PoolError(
-                f"{folder / name}: was changed after the release was frozen (its checksum differs); restore it, or "
-                "freeze the changed items under a new release.version"
-            )
+    digest = freezing.verified(folder, "MisleadQA")
     items = load_scoped(folder / "items.jsonl")
     rows = {row["id"]: row for _, row in read_rows(folder / "membership.jsonl") if isinstance(row, dict)}
     for item in items:
@@ -125,8 +100,7 @@ def load_release(folder: str | Path) -> Release:
                 f"{folder / 'items.jsonl'}: {item.id}: its hashes or groups are not those of membership.jsonl; restore "
                 "the release"
             )
-    version = json.loads((folder / "report.json").read_text("utf-8"))["version"]
-    return Release(items, version, hashlib.sha256(sums).hexdigest())
+    return Release(items, freezing.version_of(folder), digest)
 
 
 def membership(item: ScopedItem) -> dict[str, str]:
@@ -142,10 +116,6 @@ def membership(item: ScopedItem) -> dict[str, str]:
         "sha256": content_hash(item),
         **contexts,
     }
-
-
-def _lines(rows: Any) -> str:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 # ---------------------------------------------------------------- Markdown

@@ -12,7 +12,7 @@ from scope.pool.misleadqa.facts import Wording
 from scope.pool.misleadqa.release import Release, freeze, load_release, report
 from scope.pool.questions import PoolError
 from scope.recipe import Recipe, asset, nearest
-from scope.scopes import ABSTENTION, LETTERS, ScopedItem
+from scope.scopes import ABSTENTION, LETTERS, SOURCES, ScopedItem
 
 
 def folder_of(recipe: Recipe) -> Path:
@@ -42,7 +42,9 @@ def make(recipe: Recipe) -> tuple[list[ScopedItem], dict[str, Mapping[str, int]]
     settings = recipe.release
     wording = Wording(asset(settings.wording))
     excluded = decided(settings.decisions) if settings.decisions else {}
-    return built(settings.sources, recipe.data_dir or None, wording, recipe.seed, settings.per_group, excluded)
+    return built(
+        settings.sources or list(SOURCES), recipe.data_dir or None, wording, recipe.seed, settings.per_group, excluded
+    )
 
 
 def check(recipe: Recipe) -> None:
