@@ -427,3 +427,31 @@ def test_inputs_over_the_limit_are_refused_and_other_prompts_are_not_compared(ru
     three = evaluate(run(*short, "arm=c"))
     found = compare([one.parent, three.parent], suite="ragstress_closed")
     assert panels.tables(found, "t", []) == []
+
+
+def test_questions_and_documents_of_the_users_own_are_a_suite_in_one_command(run, tmp_path):
+    rows = [
+        {
+            "question": item.question,
+            "answer": [item.reference, f"{item.reference} itself"],
+            "foil": item.foil,
+            "documents": [
+                {"text": item.documents[0].text, "title": "loom", "score": 0.9},
+                {"text": item.layouts["middle"].clean, "score": 0.8},
+                {"text": item.documents[1].text, "score": 0.1},
+            ],
+        }
+        for item in (ITEMS[0], ITEMS[1], CHINESE_ITEMS[2])
+    ]
+    rows.append({**rows[0], "question": "Which city hosts the embassy?", "documents": ["Nothing here says so."]})
+    source = tmp_path / "own.jsonl"
+    source.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+    folder = evaluate(run("suites=[ragstress]", "systems=[base]", f"evaluation.items.ragstress={source}"))
+    found = json.loads((folder / "ragstress" / "results.json").read_text("utf-8"))
+    assert found["items"] == 3 and found["facts"]["items made from questions"] == 3
+    assert sum(n for why, n in found["facts"].items() if why.startswith("left out, ")) == 1
+    items = [json.loads(line) for line in (folder / "ragstress" / "items.jsonl").read_text("utf-8").splitlines()]
+    for item in items:
+        assert [each["score"] for each in item["documents"]] == [0.9, 0.1] and item["slot"] == 2
+        assert item["target"]["score"] == 0.8
+    assert {item["language"] for item in items} == {"en", "zh"}

@@ -9,13 +9,14 @@ validated.txt          ids of the items that pass all four labels, once the adju
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from scope import artifacts
 from scope.evidence import ORIGINAL, EvidenceItem
+from scope.kappa import kappa
 from scope.pool.questions import PoolError
 from scope.pool.ragstress import stage
 from scope.pool.ragstress.release import Release
@@ -185,7 +186,7 @@ def results(
         labels[label] = {
             "passed": fmean(final[id][label] for id in final),
             "agreement": fmean(a == b for a, b in pairs),
-            "kappa": kappa(pairs),
+            "kappa": kappa(*zip(*pairs, strict=True)),
         }
     kappas = [each["kappa"] for each in labels.values() if each["kappa"] is not None]
     return {
@@ -201,17 +202,6 @@ def results(
         "open": len([key for key in disagreements(reviews) if key not in decided]),
         "validated": passed,
     }
-
-
-def kappa(pairs: Sequence[tuple[bool, bool]]) -> float | None:
-    """Cohen's kappa of two annotators' answers; None where it is undefined: both always gave one and the same."""
-    n = len(pairs)
-    if not n:
-        return None
-    a, b = (sum(pair[side] for pair in pairs) / n for side in (0, 1))
-    by_chance = a * b + (1 - a) * (1 - b)
-    observed = sum(x == y for x, y in pairs) / n
-    return None if by_chance == 1 else (observed - by_chance) / (1 - by_chance)
 
 
 def _per_cent(fraction: float) -> str:
