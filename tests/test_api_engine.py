@@ -181,7 +181,7 @@ REPLIES = st.fixed_dictionaries({"choices": st.lists(CHOICES, max_size=2)}, opti
 
 
 @given((BODIES | REPLIES).map(json.dumps) | st.text())
-@hyp_settings(deadline=None, max_examples=300)
+@hyp_settings(deadline=None, max_examples=150)
 def test_any_body_is_an_answer_or_a_failure_that_the_store_can_hold(body):
     from scope.engines.openai import OpenAIEngine
 

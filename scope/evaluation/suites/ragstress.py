@@ -47,7 +47,7 @@ class RagStress(Stress):
 
     def load(self, recipe: Recipe) -> Loaded:
         loaded = super().load(recipe)
-        if name := self.chosen.validated:
+        if name := recipe.evaluation.ragstress.validated:
             passed = validated(name, loaded.items)
             return Loaded(loaded.items, loaded.key, {**loaded.facts, "edits that people passed": len(passed)})
         return loaded
