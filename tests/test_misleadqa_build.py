@@ -15,6 +15,7 @@ from server import Scripted, local_engine, small_model
 from scope.evaluation.judge import read as read_verdict
 from scope.items import Completion
 from scope.pool import PoolError
+from scope.pool import release as freezing
 from scope.pool.misleadqa import audit, checks, frames, minimum_wage, options, screen, stage
 from scope.pool.misleadqa.build import ORIGINS, build, dependency_groups
 from scope.pool.misleadqa.decisions import decided
@@ -274,12 +275,12 @@ def test_the_command_line_builds_checks_and_shows(data, tmp_path, capsys):
     stage.build(recipe)
     stage.build(recipe)
     assert "0 findings of 21 checks" in capsys.readouterr().out
-    stage.check(recipe)
+    freezing.check(recipe, stage)
     assert capsys.readouterr().out.startswith("0 findings in ")
-    stage.show(recipe, "1")
+    freezing.show(recipe, stage, "1")
     assert "E. Insufficient information" in capsys.readouterr().out
     with pytest.raises(PoolError, match="item=nobody is not in the release"):
-        stage.show(recipe, "nobody")
+        freezing.show(recipe, stage, "nobody")
 
 
 # ---------------------------------------------------------------- screening

@@ -11,6 +11,7 @@ from evidence_rows import CHINESE, GOOD, MAKERS, dumped, nq, write_rows, write_s
 
 from scope.evidence import POSITIONS, Document, item_faults
 from scope.pool import PoolError
+from scope.pool import release as freezing
 from scope.pool.__main__ import VERBS
 from scope.pool.ragstress import audit, checks, kinds, mentions, passages, stage, targets
 from scope.pool.ragstress.build import build
@@ -460,7 +461,7 @@ def test_the_verbs_build_check_show_and_describe(data, tmp_path, capsys):
     VERBS["card"](recipe)
     assert "# Clean and edited evidence, release 1.0.0" in capsys.readouterr().out
     with pytest.raises(PoolError, match="item=nobody is not in the release"):
-        stage.show(recipe, "nobody")
+        freezing.show(recipe, stage, "nobody")
     with pytest.raises(PoolError, match=r"pool\.kind=ragstress has no such verb"):
         VERBS["screen"](recipe)
 

@@ -18,7 +18,7 @@ from typing import Any
 from scope import launch
 from scope.conditions import Condition
 from scope.items import Item
-from scope.pool import checks, overlap, shortcuts, stage
+from scope.pool import checks, overlap, release, shortcuts, stage
 from scope.pool.datasheet import datasheet
 from scope.pool.misleadqa import audit as misleadqa_audit
 from scope.pool.misleadqa import screen
@@ -64,7 +64,7 @@ def show(recipe: Recipe, item: str, pool: str) -> None:
     from rich.console import Console
 
     if recipe.pool.kind in RELEASES:
-        RELEASES[recipe.pool.kind].show(recipe, item)
+        release.show(recipe, RELEASES[recipe.pool.kind], item)
         return
     if pool not in stage.WHICH:
         raise PoolError(f"pool={pool} is neither train nor evaluation")
@@ -118,11 +118,20 @@ def _by_kind(mist: Callable[[Recipe], None], **others: Callable[[Recipe], None])
     return lambda recipe: {"mist": mist, **others}.get(recipe.pool.kind, _none)(recipe)
 
 
+def _with(verb: Callable[[Recipe, Any], None], kind: Any) -> Callable[[Recipe], None]:
+    return lambda recipe: verb(recipe, kind)
+
+
+def _of_release(verb: Callable[[Recipe, Any], None], mist: Callable[[Recipe], None]) -> Callable[[Recipe], None]:
+    """The verb that all releases share, or that of pools."""
+    return _by_kind(mist, **{name: _with(verb, kind) for name, kind in RELEASES.items()})
+
+
 VERBS: dict[str, Callable[..., None]] = {
     "build": _by_kind(build, misleadqa=misleadqa.build, ragstress=ragstress.build),
-    "check": _by_kind(check, misleadqa=misleadqa.check, ragstress=ragstress.check),
+    "check": _of_release(release.check, check),
     "show": show,
-    "card": _by_kind(card, misleadqa=misleadqa.card, ragstress=ragstress.card),
+    "card": _of_release(release.card, card),
     "screen": _by_kind(_none, misleadqa=screen.run),
     "audit": _by_kind(_none, misleadqa=misleadqa_audit.run, ragstress=ragstress_audit.run),
 }

@@ -1,16 +1,35 @@
-"""A folder of files frozen under its SHA256SUMS, for releases of any kind: written once, refused when changed."""
+"""A folder of files frozen under its SHA256SUMS, for releases of any kind: written once, refused when changed.
+
+A kind of release has a module `stage` with `load_release`, `checks` and `as_text`, which the verbs below take.
+"""
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from scope import artifacts
+from scope import recipe as recipes
 from scope.pool.questions import PoolError
+from scope.recipe import Recipe, nearest
 
 SUMS = "SHA256SUMS"
 FILES = ("items.jsonl", "membership.jsonl", "report.json", "README.md")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fault: the check that found it, the item and a sentence."""
+
+    check: str
+    item_id: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.item_id}: {self.check}: {self.what}"
 
 
 def freeze(folder: Path, texts: Mapping[str, str], version: str, differs: str = "items, sources or wording") -> None:
@@ -63,3 +82,58 @@ def version_of(folder: Path) -> str:
 def lines(rows: Iterable[Any]) -> str:
     """Rows as JSON lines."""
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+# ---------------------------------------------------------------- verbs
+
+
+def folder_of(recipe: Recipe) -> Path:
+    """Where the recipe's release is frozen."""
+    return recipe.root / f"{recipe.pool.kind}-{recipe.release.version}"
+
+
+def command_of(recipe: Recipe) -> str:
+    """The command that builds it, without the places of its inputs and outputs."""
+    told = [word for word in _told(recipe) if not word.startswith(("output_dir=", "data_dir="))]
+    return " ".join(["python -m scope.pool build", *map(shlex.quote, told)])
+
+
+def frozen(recipe: Recipe, load: Callable[[Path], Any]) -> Any:
+    """The recipe's release; PoolError with the command that makes it where there is none."""
+    folder = folder_of(recipe)
+    if not folder.is_dir():
+        raise PoolError(f"{folder}: does not exist; run: python -m scope.pool build {' '.join(_told(recipe))}")
+    return load(folder)
+
+
+def check(recipe: Recipe, kind: Any) -> None:
+    """Print every finding in the frozen release; exit with 1 if there are any."""
+    items, checks = frozen(recipe, kind.load_release).items, kind.checks
+    findings = checks.check_items(items)
+    print("".join(f"{finding}\n" for finding in findings), end="")
+    print(f"{len(findings)} findings in {len(items)} items, {len(checks.ITEM_CHECKS) + len(checks.SET_CHECKS)} checks")
+    if findings:
+        raise SystemExit(1)
+
+
+def show(recipe: Recipe, kind: Any, name: str) -> None:
+    """Print an item by id, or by its number from 1."""
+    items = {item.id: item for item in frozen(recipe, kind.load_release).items}
+    numbered = list(items.values())
+    if name.isdecimal() and 1 <= int(name) <= len(numbered):
+        item = numbered[int(name) - 1]
+    elif name in items:
+        item = items[name]
+    else:
+        raise PoolError(f"item={name} is not in the release; {nearest(name, list(items))}")
+    print(kind.as_text(item))
+
+
+def card(recipe: Recipe, kind: Any) -> None:
+    """Print the datasheet of the frozen release."""
+    frozen(recipe, kind.load_release)
+    print((folder_of(recipe) / "README.md").read_text("utf-8"), end="")
+
+
+def _told(recipe: Recipe) -> list[str]:
+    return recipes.invocation or [f"recipe={recipe.name}"]

@@ -17,6 +17,7 @@ from scope import artifacts
 from scope.pool.misleadqa import stage
 from scope.pool.misleadqa.release import Release
 from scope.pool.questions import PoolError
+from scope.pool.release import folder_of
 from scope.pool.sheets import answered, ranked, sheet
 from scope.recipe import Recipe
 from scope.scopes import ABSTENTION, LETTERS, ScopedItem
@@ -44,7 +45,7 @@ _SHOWN = ("item_id", "question", "A", "B", "C", "D", "E", "gold", "lure", "targe
 def run(recipe: Recipe) -> None:
     """Draw the sheets of the recipe's release; where they are there, import the answers."""
     release = stage.frozen(recipe)
-    folder = stage.folder_of(recipe).parent / "audit"
+    folder = folder_of(recipe).parent / "audit"
     if not (folder / "sample.json").is_file():
         sample = draw(release, recipe.release.audit_seed)
         write_sheets(folder, release, sample)

@@ -8,10 +8,10 @@ import itertools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from scope import spellings
 from scope.pool.misleadqa.facts import RULES
+from scope.pool.release import Finding
 from scope.scopes import DIMENSIONS, LETTERS, SOURCES, SPLITS, ScopedItem, cluster_faults, replayed
 
 #: Words that do not count for overlap (*ours*; the paper names no list).
@@ -21,18 +21,6 @@ whom whose what when where how many much it its s there
 """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 METHODS = ("template", "extraction", "restatement")
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One fault: the check that found it, the item and a sentence."""
-
-    check: str
-    item_id: str
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.item_id}: {self.check}: {self.what}"
 
 
 # ---------------------------------------------------------------- of an item

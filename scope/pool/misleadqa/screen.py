@@ -20,6 +20,7 @@ from scope.models import resolve_model
 from scope.pool.misleadqa import stage
 from scope.pool.misleadqa.decisions import decision_sheet
 from scope.pool.questions import PoolError
+from scope.pool.release import folder_of
 from scope.recipe import Recipe, asset
 from scope.scopes import LETTERS, ScopedItem
 
@@ -54,7 +55,7 @@ def run(recipe: Recipe) -> None:
     local = chosen.engine.kind != "openai"
     model = resolve_model(chosen.model.base, chosen.model.revision, chosen.model.mirror) if local else None
     name = chosen.engine.model or chosen.model.base
-    folder = stage.folder_of(recipe).parent / "screening" / re.sub(r"[^\w.-]+", "_", name)
+    folder = folder_of(recipe).parent / "screening" / re.sub(r"[^\w.-]+", "_", name)
     store = Store(recipe.folder("store") / "completions.sqlite")
     rows = [
         as_row(case, found, release.digest, name)

@@ -20,6 +20,7 @@ from scope.kappa import kappa
 from scope.pool.questions import PoolError
 from scope.pool.ragstress import stage
 from scope.pool.ragstress.release import Release
+from scope.pool.release import folder_of
 from scope.pool.sheets import answered, filled_rows, ranked, sheet
 from scope.recipe import Recipe
 
@@ -36,7 +37,7 @@ _SHOWN = ("item_id", "question", "reference", "foil", "clean passage", "edited p
 def run(recipe: Recipe) -> None:
     """Draw the sheets of the recipe's release; where they are there, import what is filled in, as far as it goes."""
     release = stage.frozen(recipe)
-    folder = stage.folder_of(recipe).parent / "audit"
+    folder = folder_of(recipe).parent / "audit"
     if not (folder / "sample.json").is_file():
         sample = draw(release, recipe.release.audit_seed, recipe.release.audit_items)
         write_sheets(folder, release, sample)

@@ -7,7 +7,6 @@ that an edit keeps the queried relation only a person can say (`audit.py`).
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from scope import evidence, matching
 from scope.evidence import ARMS, ORIGINAL, POSITIONS, EvidenceItem
@@ -16,19 +15,7 @@ from scope.pool.ragstress.kinds import KINDS, form_of
 from scope.pool.ragstress.passages import sentences_of
 from scope.pool.ragstress.sources import SOURCES
 from scope.pool.ragstress.targets import BOUNDS, SENTENCES, same_value
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One fault: the check that found it, the item and a sentence."""
-
-    check: str
-    item_id: str
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.item_id}: {self.check}: {self.what}"
-
+from scope.pool.release import Finding
 
 # ---------------------------------------------------------------- of an item
 
