@@ -8,7 +8,18 @@ from scope.evaluation.suites import SUITES
 from scope.report import panels, published
 from scope.report.lines import PUBLISHED, Line, best, measured
 from scope.report.markup import Cell, Group, Table
-from scope.report.terminal import better, difference, inference, interval, mean_rows, notes, rate, resamples, strata
+from scope.report.terminal import (
+    better,
+    difference,
+    drawn,
+    inference,
+    interval,
+    mean_rows,
+    notes,
+    rate,
+    resamples,
+    strata,
+)
 
 #: Suites that stand together in one table (Table 2); every other suite has one of its own.
 TRANSFER = ("gsm_ic", "gsm_plus", "sycophancy")
@@ -20,7 +31,7 @@ def tables(results: Mapping[str, dict[str, Any]], with_published: bool = False) 
     made = []
     for name, found in results.items():
         if name not in TRANSFER:
-            below = [f"Per cent ± bootstrap sd; {resamples(found)} shared by all systems.", *inference(found)]
+            below = [f"Per cent ± bootstrap sd; {drawn(found)}.", *inference(found)]
             made += [rates(found, with_published), *panels.tables(found, title(found), below)]
     if moved := {name: found for name, found in results.items() if name in TRANSFER}:
         made.append(transfer(moved, with_published))
@@ -139,7 +150,7 @@ def legend(found: dict[str, Any], paired: bool = True) -> list[str]:
     """What the numbers are, and every note, a line each. paired: whether differences are among them."""
     suite = SUITES[found["suite"]]
     tested = any("mcnemar" in other for other in found["differences"].values())
-    first = f"Per cent ± bootstrap sd; {resamples(found)} shared by all systems."
+    first = f"Per cent ± bootstrap sd; {drawn(found)}."
     if paired:
         first = (
             f"Per cent ± bootstrap sd. [low, high]: {100 * found['level']:g} % interval of the paired difference to "

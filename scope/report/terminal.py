@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scope.evaluation.suites import SUITES
+from scope.evaluation.suites.base import Suite
 
 
 def table(results: dict[str, Any]) -> str:
@@ -94,6 +95,13 @@ def resamples(results: dict[str, Any]) -> str:
     units = results.get("units", {})
     of = f" of {next(iter(units.values()))} {_unit(results)}s" if units else ""
     return f"{results['replicates']} {_unit(results)} resamples{of}"
+
+
+def drawn(results: dict[str, Any]) -> str:
+    """What the sd and intervals of a system's own rates come from."""
+    if type(SUITES[results["suite"]]).draws is not Suite.draws:
+        return f"{results['replicates']} resamples of each rate's own stratum, by system"
+    return f"{resamples(results)} shared by all systems"
 
 
 def strata(results: dict[str, Any]) -> dict[str, str]:
