@@ -23,7 +23,7 @@ from scope.conditions import Condition
 from scope.engines import Sampling, Store, complete, opened, probabilities, score_choices
 from scope.engines.vllm import sampling_params
 from scope.pool import build_authored
-from scope.prompts import user_prompt
+from scope.prompts import Chat, user_prompt
 from scope.schema import EngineConfig, ModelConfig
 
 CAP = Sampling(32)
@@ -97,6 +97,14 @@ def compared(name, items, here, there):
     for n in texts[:3]:
         print(f"  {here[n].text!r}\n  {there[n].text!r}")
     return texts, parsed
+
+
+def test_a_seed_draws_the_same_and_a_system_message_is_sent(smollm2):
+    with opened(smollm2, CONFIG, VLLM) as engine:
+        rendered = engine.render([Chat("Answer in one word.", "Name a colour.")] * 2)
+        assert "Answer in one word." in engine.tokenizer.decode(rendered[0])
+        drawn = [[out.text for out in engine.generate(rendered, Sampling(8, 0.7, 0.9, seed))] for seed in (1, 1, 2)]
+    assert drawn[0] == drawn[1] != drawn[2]
 
 
 def test_every_sampling_field_is_given():
