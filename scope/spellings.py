@@ -15,7 +15,7 @@ MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
     "december",
 )  # fmt: skip
-_NUMBER_WORDS = (
+NUMBER_WORDS = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
     "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
 )  # fmt: skip
@@ -56,8 +56,8 @@ def date_of_parts(year: str, month: str, day: str) -> datetime.date | None:
 
 
 def _one_spelling(token: str) -> str:
-    if token in _NUMBER_WORDS:
-        return str(_NUMBER_WORDS.index(token))
+    if token in NUMBER_WORDS:
+        return str(NUMBER_WORDS.index(token))
     if token[0].isdigit():
         return format(Decimal(token).normalize(), "f")
     return token

@@ -469,8 +469,9 @@ def test_the_verbs_build_check_show_and_describe(data, tmp_path, capsys):
 @pytest.mark.parametrize("name", ["misleadqa", "ragstress"])
 def test_a_release_is_no_pool_to_train_on(name):
     from scope.pool.stage import evaluation, prepare
+    from scope.preview import preview
 
-    for stage_call in (prepare, evaluation):
+    for stage_call in (prepare, evaluation, preview):
         with pytest.raises(PoolError, match=rf"pool\.kind={name} builds a release .*no pools to train or evaluate on"):
             stage_call(load(name))
 

@@ -41,9 +41,12 @@ class Sampling:
     top_p: float = 1.0
     seed: int | None = None
 
+    def drawn(self) -> dict[str, Any]:
+        """Temperature, top_p and seed of a request that samples; nothing of a greedy one."""
+        return {"temperature": self.temperature, "top_p": self.top_p, "seed": self.seed} if self.temperature else {}
+
     def key(self) -> dict[str, Any]:
-        greedy = {"max_new_tokens": self.max_new_tokens, "temperature": self.temperature}
-        return {"sampling": asdict(self) if self.temperature else greedy}
+        return {"sampling": {"max_new_tokens": self.max_new_tokens, "temperature": self.temperature, **self.drawn()}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ class OpenAIEngine(Engine):
         return self._cost(n_prompt, _cap(how) * len(rendered))
 
     def generate(self, rendered: Sequence[Prompt], sampling: Sampling) -> list[Generated]:
-        return [self._ask(prompt, sampling, _drawn(sampling)) for prompt in rendered]
+        return [self._ask(prompt, sampling, sampling.drawn()) for prompt in rendered]
 
     def score_choices(self, rendered: Sequence[Prompt], choices: Choices) -> list[Generated]:
         """The option each server picks under its own constraint; no log-probabilities.
@@ -247,13 +247,6 @@ def _cap(how: Sampling | Choices) -> int:
     if isinstance(how, Sampling):
         return how.max_new_tokens
     return max(len(option.encode("utf-8")) for option in how.options) + 1
-
-
-def _drawn(sampling: Sampling) -> dict[str, Any]:
-    """What a request that samples adds; a greedy one leaves temperature to the recipe."""
-    if not sampling.temperature:
-        return {}
-    return {"temperature": sampling.temperature, "top_p": sampling.top_p, "seed": sampling.seed}
 
 
 def _text(value: Any, name: str) -> str:

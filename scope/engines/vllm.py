@@ -100,10 +100,8 @@ class VLLMEngine(LocalEngine):
         return self.llm.generate(tokens, params, use_tqdm=False, lora_request=lora)
 
     def generate(self, rendered: Sequence[Sequence[int]], sampling: Sampling) -> list[Generated]:
-        drawn = {}
-        if sampling.temperature:
-            drawn = {"temperature": sampling.temperature, "top_p": sampling.top_p, "seed": sampling.seed}
-        params = sampling_params(max_tokens=sampling.max_new_tokens, stop_token_ids=sorted(self.end_ids), **drawn)
+        cap, ends = sampling.max_new_tokens, sorted(self.end_ids)
+        params = sampling_params(max_tokens=cap, stop_token_ids=ends, **sampling.drawn())
         return [self._generated(output.outputs[0]) for output in self._run(rendered, params)]
 
     def _generated(self, output: Any) -> Generated:

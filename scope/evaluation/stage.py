@@ -214,8 +214,8 @@ def _rescore(recipe: Recipe) -> None:
         folder = folder_of(recipe, name)
         manifest = artifacts.require(folder, FOLDER, recipe.command("evaluate.py").replace(" rescore=true", ""))
         recipe.seed = manifest["key"]["seed"]
-        for setting in ("level", "replicates", "complete_only"):
-            setattr(recipe.evaluation, setting, manifest["key"]["evaluation"][setting])
+        for setting in ("level", "replicates", "complete_only", "groups"):
+            setattr(recipe.evaluation, setting, manifest["recipe"]["evaluation"].get(setting, {}))
         for section in SECTIONS:
             now = getattr(recipe.evaluation, section)
             setattr(recipe.evaluation, section, type(now)(**manifest["recipe"]["evaluation"].get(section, {})))

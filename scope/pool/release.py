@@ -15,6 +15,7 @@ from scope import artifacts
 from scope import recipe as recipes
 from scope.pool.questions import PoolError
 from scope.recipe import Recipe, nearest
+from scope.tables import read_rows
 
 SUMS = "SHA256SUMS"
 FILES = ("items.jsonl", "membership.jsonl", "report.json", "README.md")
@@ -72,6 +73,17 @@ def verified(folder: Path, what: str) -> str:
                 "freeze the changed items under a new release.version"
             )
     return hashlib.sha256(sums).hexdigest()
+
+
+def refuse_changed(folder: Path, items: Iterable[Any], membership: Callable[[Any], Any], what: str) -> None:
+    """Refuse an item that is not as `membership.jsonl` has it. what: that its sentence says may be other."""
+    rows = {row["id"]: row for _, row in read_rows(folder / "membership.jsonl") if isinstance(row, dict)}
+    for item in items:
+        if rows.get(item.id) != membership(item):
+            raise PoolError(
+                f"{folder / 'items.jsonl'}: {item.id}: its {what} are not those of membership.jsonl; restore "
+                "the release"
+            )
 
 
 def version_of(folder: Path) -> str:

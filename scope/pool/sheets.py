@@ -16,10 +16,10 @@ def ranked(seed: int, domain: str, id: str) -> str:
     return fingerprint([seed, domain, id])
 
 
-def sheet(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A CSV with a header line."""
+def sheet(head: Sequence[str], rows: Sequence[Sequence[Any]], quoting: int = csv.QUOTE_MINIMAL) -> str:
+    """A CSV with a header line. quoting: one of the constants of `csv`."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = csv.writer(text, lineterminator="\n", quoting=quoting)  # type: ignore[arg-type]
     writer.writerow(head)
     writer.writerows(rows)
     return text.getvalue()

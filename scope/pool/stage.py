@@ -51,7 +51,6 @@ def prepare(recipe: Recipe) -> Pools:
     They are read from the run's pool folder where that holds them already for this recipe, this
     code and these input files.
     """
-    _refuse_release(recipe)
     found = kept(recipe) or built(recipe)
     for which, items in (("train", found.train), ("evaluation", found.evaluation)):
         if not items:
@@ -62,7 +61,6 @@ def prepare(recipe: Recipe) -> Pools:
 
 def evaluation(recipe: Recipe) -> tuple[list[Item], str]:
     """The evaluation items alone, and their content hash."""
-    _refuse_release(recipe)
     if found := kept(recipe):
         return found.evaluation, found.hashes["evaluation"]
     items, _ = draw(recipe, "evaluation")
@@ -170,6 +168,7 @@ def built(recipe: Recipe) -> Pools:
 
 def draw(recipe: Recipe, which: str, avoid: Avoid = lambda question: None) -> tuple[list[Item], Mapping[str, int]]:
     """The recipe's `train` or `evaluation` items, and what was left out and why."""
+    _refuse_release(recipe)
     pool = recipe.pool
     source: str = getattr(pool, which)
     count: int = getattr(pool, f"n_{which}")

@@ -4,15 +4,13 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from scope import mining
 from scope.artifacts import StageError, fingerprint
 from scope.engines import Choices, Sampling
 from scope.evaluation.misleadqa import items as release
 from scope.evaluation.misleadqa.labels import LABELS, Bools, Labels, answer_label, read_choice
 from scope.evaluation.misleadqa.prompts import LETTERS, Templates, answering, read_templates
-from scope.evaluation.suites.base import Loaded, Row, Suite, content_hash
-from scope.items import Completion, load_quartets
-from scope.mining.imported import asking
+from scope.evaluation.suites.base import Loaded, Row, Suite, content_hash, refuse_trained
+from scope.items import Completion
 from scope.recipe import Recipe
 from scope.schema import MisleadQAConfig
 from scope.scopes import ScopedItem, from_row
@@ -75,13 +73,7 @@ class Diagnostic(Suite):
 
     def check_held_out(self, recipe: Recipe, items: Sequence[ScopedItem]) -> None:
         """Refuse items whose question the trained model has seen."""
-        quartets = load_quartets(recipe.folder(mining.FOLDER) / "quartets.jsonl")
-        prompts = [self.prompt(item, cell) for item in items for cell in self.cells]
-        if held := asking(quartets, {item.id for item in items}, [item.question for item in items], prompts):
-            raise StageError(
-                f"{self.name}: {len(held)} quartets that were trained on ask its questions, the first: {min(held)!r}; "
-                "mine and train again without them"
-            )
+        refuse_trained(self, recipe, {item.id for item in items}, items, "mine and train again without them")
 
     def settings(self, recipe: Recipe) -> dict[str, Any]:
         scoring = recipe.evaluation.misleadqa.scoring

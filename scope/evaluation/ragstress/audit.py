@@ -8,7 +8,6 @@ Each label has as many answers in the sample, so that nothing here is the agreem
 """
 
 import csv
-import io
 import json
 import re
 from collections import Counter, defaultdict
@@ -22,6 +21,7 @@ from scope.evaluation import outcomes
 from scope.evaluation.ragstress.labels import CLOSED
 from scope.evidence import EvidenceItem, from_row
 from scope.kappa import kappa
+from scope.pool.sheets import ranked, sheet
 from scope.prompts import letter
 from scope.tables import TableError, read_rows
 
@@ -60,7 +60,7 @@ def sample(
     if not answers:
         raise Refusal(f"{folders[0]}: has no answers with evidence; give a suite with passages")
     chosen = [one for stratum in STRATA for one in drawn(answers.values(), stratum, per_label, seed)]
-    chosen.sort(key=lambda answer: _rank(seed, "order", answer))
+    chosen.sort(key=lambda answer: ranked(seed, "order", answer["id"]))
     made = {
         "seed": seed,
         "column": column,
@@ -69,12 +69,9 @@ def sample(
         "strata": {stratum: sum(a["stratum"] == stratum for a in chosen) for stratum in STRATA},
         "answers": [{"row": n} | {k: a[k] for k in (*_IDENTITY, "stratum")} for n, a in enumerate(chosen, 1)],
     }
-    text = io.StringIO()
+    rows = [(*_shown(n, items[a["id"]], a["text"]), "", "", "") for n, a in enumerate(chosen, 1)]
     # Everything quoted: an answer may hold a carriage return alone.
-    writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
-    writer.writerow((*_SHOWN, *_FILLED))
-    writer.writerows((*_shown(n, items[a["id"]], a["text"]), "", "", "") for n, a in enumerate(chosen, 1))
-    artifacts.write_text(out / "sheet.csv", text.getvalue())
+    artifacts.write_text(out / "sheet.csv", sheet((*_SHOWN, *_FILLED), rows, csv.QUOTE_ALL))
     artifacts.write_json(out / "sample.json", made)
     return made
 
@@ -106,16 +103,12 @@ def drawn(answers: Any, stratum: str, n: int, seed: int) -> list[dict[str, Any]]
     Sources, systems, policies and places take turns, so that each has as many as any other while it lasts.
     """
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
-    for answer in sorted(answers, key=lambda answer: _rank(seed, "sample", answer)):
+    for answer in sorted(answers, key=lambda answer: ranked(seed, "sample", answer["id"])):
         if answer["stratum"] == stratum:
             groups[answer["group"]].append(answer)
     turns = [(turn, answer) for members in groups.values() for turn, answer in enumerate(members)]
-    turns.sort(key=lambda each: (each[0], _rank(seed, "sample", each[1])))
+    turns.sort(key=lambda each: (each[0], ranked(seed, "sample", each[1]["id"])))
     return [answer for _, answer in turns[:n]]
-
-
-def _rank(seed: int, domain: str, answer: Mapping[str, Any]) -> str:
-    return fingerprint([seed, domain, answer["id"]])
 
 
 def _shown(n: int, item: EvidenceItem, text: str) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """The items of a run: a frozen release, a file of items, or questions with answers and documents of the user's own."""
 
+import itertools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from scope.tables import rows_of
 
 #: Of the order of items.
 SEED = 20260916
+#: Rows that tell a file of items from one of questions.
+PEEKED = 20
 
 
 def read_items(source: str, seed: int, settings: ReleaseConfig) -> tuple[list[EvidenceItem], dict[str, Any]]:
@@ -25,7 +28,7 @@ def read_items(source: str, seed: int, settings: ReleaseConfig) -> tuple[list[Ev
     if Path(source).is_dir():
         found = load_release(source)
         return found.items, {f"items of release {found.version}": len(found.items)}
-    if {"reference", "foil"} <= set(columns_of(list(rows_of(source)))):
+    if {"reference", "foil"} <= set(columns_of(list(itertools.islice(rows_of(source), PEEKED)))):
         items = load_evidence(source)
         return items, {"items read": len(items)}
     items, left_out = items_of(source, seed, settings)

@@ -1,6 +1,6 @@
 """The tables of RAG-Stress's grids: what they hold, and what a reader sees (Tables 1 to 4 and 8 to 11, 13, 14)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -104,8 +104,8 @@ def panels(items: Sequence[EvidenceItem], answers: Answers, exact: Answers) -> d
     return found
 
 
-def _by_policy(rate: object, answers: Answers) -> dict[str, Rate]:
-    soft, strict = (rate(answers, policy) for policy in POLICIES)  # type: ignore[operator]
+def _by_policy(rate: Callable[[Answers, str], Rate], answers: Answers) -> dict[str, Rate]:
+    soft, strict = (rate(answers, policy) for policy in POLICIES)
     return {"soft": soft, "strict": strict, "delta": strict - soft}
 
 

@@ -4,16 +4,14 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from scope import mining
 from scope.artifacts import StageError, fingerprint
 from scope.engines import Choices, Sampling
 from scope.evaluation.ragstress import items as release
 from scope.evaluation.ragstress.labels import CLOSED, LABELS, Answers, read_answer
 from scope.evaluation.ragstress.prompts import Templates, read_templates
-from scope.evaluation.suites.base import Draws, Loaded, Row, Suite, content_hash
+from scope.evaluation.suites.base import Draws, Loaded, Row, Suite, content_hash, refuse_trained
 from scope.evidence import EvidenceItem, as_row, from_row
-from scope.items import Completion, load_quartets
-from scope.mining.imported import asking
+from scope.items import Completion
 from scope.prompts import Chat
 from scope.recipe import Recipe
 from scope.schema import RagStressConfig
@@ -111,13 +109,7 @@ class Stress(Suite):
 
     def check_held_out(self, recipe: Recipe, items: Sequence[EvidenceItem]) -> None:
         """Refuse items whose question the trained model has seen."""
-        quartets = load_quartets(recipe.folder(mining.FOLDER) / "quartets.jsonl")
-        prompts = [self.prompt(item, CLOSED).user for item in items]
-        if held := asking(quartets, {item.id for item in items}, [item.question for item in items], prompts):
-            raise StageError(
-                f"{self.name}: {len(held)} quartets that were trained on ask its questions, the first: {min(held)!r}; "
-                "mine and train again without them"
-            )
+        refuse_trained(self, recipe, {item.id for item in items}, items, "mine and train again without them")
 
     def settings(self, recipe: Recipe) -> dict[str, Any]:
         chosen = recipe.evaluation.ragstress

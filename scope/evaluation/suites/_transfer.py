@@ -10,13 +10,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from scope import mining
 from scope.answers import is_correct, parse_answer
 from scope.artifacts import StageError, fingerprint
 from scope.evaluation.paired import Column, Rate, accuracy_ratio, complete, mcnemar
-from scope.evaluation.suites.base import Loaded, Row, Suite, content_hash, graded
-from scope.items import Completion, load_quartets
-from scope.mining.imported import asking
+from scope.evaluation.suites.base import Loaded, Row, Suite, content_hash, graded, refuse_trained
+from scope.items import Completion
 from scope.pool.upstream import transfer_rows
 from scope.prompts import INSTRUCTIONS
 from scope.recipe import Recipe
@@ -86,13 +84,9 @@ class Transfer(Suite):
 
     def check_held_out(self, recipe: Recipe, items: Sequence[Any]) -> None:
         """Refuse items whose question the trained model has seen."""
-        quartets = load_quartets(recipe.folder(mining.FOLDER) / "quartets.jsonl")
-        prompts = [str(self.prompt(item, cell)) for item in items for cell in self.cells]
-        if held := asking(quartets, set(), [item.question for item in items], prompts):
-            raise StageError(
-                f"{self.name}: {len(held)} quartets that were trained on ask its questions, the first: {min(held)!r}; "
-                f"build the pool with pool.exclude=[{self.upstream}], mine and train again"
-            )
+        refuse_trained(
+            self, recipe, set(), items, f"build the pool with pool.exclude=[{self.upstream}], mine and train again"
+        )
 
 
 class Problems(Transfer):

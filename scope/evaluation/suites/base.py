@@ -5,16 +5,18 @@ through a new one.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from scope import mining
 from scope.answers import is_correct, parse_answer
 from scope.artifacts import StageError, fingerprint
 from scope.engines import Choices, Sampling
 from scope.evaluation.paired import Rate
-from scope.items import Completion
-from scope.prompts import Prompt
+from scope.items import Completion, load_quartets
+from scope.mining.imported import asking
+from scope.prompts import Chat, Prompt
 from scope.recipe import Recipe
 
 Row = dict[str, Any]
@@ -198,6 +200,21 @@ class Suite:
     def item_of(self, row: Mapping[str, Any]) -> Any:
         """The item of such a row."""
         return self.item_type(**row)
+
+
+def refuse_trained(suite: Suite, recipe: Recipe, ids: Set[str], items: Sequence[Any], remedy: str) -> None:
+    """Refuse items whose id, prompt or question stands in a quartet that the recipe's model was trained on.
+
+    ids: those that count; remedy: what the sentence says to do.
+    """
+    quartets = load_quartets(recipe.folder(mining.FOLDER) / "quartets.jsonl")
+    sent = (suite.prompt(item, cell) for item in items for cell in suite.cells)
+    prompts = [prompt.user if isinstance(prompt, Chat) else prompt for prompt in sent]
+    if held := asking(quartets, ids, [item.question for item in items], prompts):
+        raise StageError(
+            f"{suite.name}: {len(held)} quartets that were trained on ask its questions, the first: {min(held)!r}; "
+            f"{remedy}"
+        )
 
 
 def right(rows: Sequence[Row]) -> list[bool]:

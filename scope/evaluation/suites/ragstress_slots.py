@@ -3,6 +3,7 @@
 A cell family of its own: a slot is no place in a text, and the two are never mixed.
 """
 
+from dataclasses import replace
 from typing import ClassVar
 
 from scope.evaluation.ragstress import panels as tables
@@ -32,10 +33,8 @@ class Slots(RagStress):
         return len(item.documents) >= OTHERS and ORIGINAL in item.layouts
 
     def passages(self, item: EvidenceItem, arm: str, place: str) -> list[Document]:
-        four = [document for document in item.documents[:OTHERS]]
-        target = item.passages(arm, ORIGINAL, 1)[0]
-        at = int(place.removeprefix("slot")) - 1
-        return [*four[:at], target, *four[at:]]
+        four = replace(item, documents=item.documents[:OTHERS])
+        return four.passages(arm, ORIGINAL, int(place.removeprefix("slot")))
 
 
 SUITE = Slots()

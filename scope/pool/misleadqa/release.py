@@ -18,10 +18,8 @@ from typing import Any
 from scope.pool import release as freezing
 from scope.pool.datasheet import table
 from scope.pool.misleadqa import checks
-from scope.pool.questions import PoolError
 from scope.pool.release import lines
 from scope.scopes import ScopedItem, as_row, content_hash, load_scoped
-from scope.tables import read_rows
 
 #: Group -> items and clusters of the paper's release (Table 1; groups of ours with its dimension and source).
 PAPER = {
@@ -93,13 +91,7 @@ def load_release(folder: str | Path) -> Release:
     folder = Path(folder)
     digest = freezing.verified(folder, "MisleadQA")
     items = load_scoped(folder / "items.jsonl")
-    rows = {row["id"]: row for _, row in read_rows(folder / "membership.jsonl") if isinstance(row, dict)}
-    for item in items:
-        if rows.get(item.id) != membership(item):
-            raise PoolError(
-                f"{folder / 'items.jsonl'}: {item.id}: its hashes or groups are not those of membership.jsonl; restore "
-                "the release"
-            )
+    freezing.refuse_changed(folder, items, membership, "hashes or groups")
     return Release(items, freezing.version_of(folder), digest)
 
 

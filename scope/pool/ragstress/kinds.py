@@ -8,10 +8,6 @@ from scope.pool.ragstress.lexicon import Lexicon, singular
 
 KINDS = ("number", "date", "person", "place", "thing", "option")
 MONTHS = "|".join(month.capitalize() for month in spellings.MONTHS)
-WORDS = (
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
-)  # fmt: skip
 #: Precision -> what a date of it looks like.
 DATES = {
     "month day year": rf"(?P<month>{MONTHS}) (?P<day>\d{{1,2}}), (?P<year>\d{{4}})",
@@ -25,7 +21,7 @@ DATES = {
 }
 #: A number with what may stand around it: `$4.5 million`, `12,000 feet`, `thirteen episodes`, `30%`, `3500米`.
 NUMBER = re.compile(
-    rf"(?P<before>[$£€¥]?)(?P<value>\d{{1,3}}(?:,\d{{3}})+|\d+(?:\.\d+)?|(?i:{'|'.join(WORDS)}))"
+    rf"(?P<before>[$£€¥]?)(?P<value>\d{{1,3}}(?:,\d{{3}})+|\d+(?:\.\d+)?|(?i:{'|'.join(spellings.NUMBER_WORDS)}))"
     r"(?P<after>%|(?: [a-z]+){0,3}|[\u4e00-\u9fff]{0,3})"
 )
 PLACES = frozenset(
@@ -124,7 +120,7 @@ def form_of(answer: str) -> str:
 
 
 def _magnitude(value: str) -> str:
-    if value.casefold() in WORDS:
+    if value.casefold() in spellings.NUMBER_WORDS:
         return "word"
     return "decimal" if "." in value else "thousands" if "," in value else "digits"
 

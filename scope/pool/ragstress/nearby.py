@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator
 
 from scope import spellings
-from scope.pool.ragstress.kinds import DATES, NUMBER, WORDS
+from scope.pool.ragstress.kinds import DATES, NUMBER
+from scope.spellings import NUMBER_WORDS
 
 #: Furthest years and days of a date's foil, and shares by which a number's may differ. Ours.
 YEARS, DAYS = 9, 90
@@ -56,12 +57,12 @@ def _numbered(answer: str, draw: int) -> str:
     if found is None:
         return ""
     text, sign = found["value"], 1 if draw % 2 else -1
-    if text.casefold() in WORDS:
-        number = WORDS.index(text.casefold())
+    if text.casefold() in NUMBER_WORDS:
+        number = NUMBER_WORDS.index(text.casefold())
         moved = number + sign * (1 + (draw >> 1) % 3)
-        if not 2 <= moved < len(WORDS) or number < 2:
+        if not 2 <= moved < len(NUMBER_WORDS) or number < 2:
             return ""  # one and zero go with other forms of nouns and verbs
-        word = WORDS[moved]
+        word = NUMBER_WORDS[moved]
         return _replaced(found, {"value": word.capitalize() if text[0].isupper() else word})
     plain = text.replace(",", "")
     decimals = len(plain.partition(".")[2])

@@ -19,14 +19,12 @@ from typing import Any
 from scope.evidence import ARMS, POSITIONS, EvidenceItem, as_row, content_hash, load_evidence
 from scope.pool import release as freezing
 from scope.pool.datasheet import table
-from scope.pool.questions import PoolError
 from scope.pool.ragstress import checks
 from scope.pool.ragstress.passages import length
 from scope.pool.ragstress.sources import ORIGINS, SOURCES
 from scope.pool.ragstress.targets import BOUNDS
 from scope.pool.release import lines
 from scope.schema import ReleaseConfig
-from scope.tables import read_rows
 
 WHAT = "RAG-Stress"
 
@@ -104,13 +102,7 @@ def load_release(folder: str | Path) -> Release:
     folder = Path(folder)
     digest = freezing.verified(folder, WHAT)
     items = load_evidence(folder / "items.jsonl")
-    rows = {row["id"]: row for _, row in read_rows(folder / "membership.jsonl") if isinstance(row, dict)}
-    for item in items:
-        if rows.get(item.id) != membership(item):
-            raise PoolError(
-                f"{folder / 'items.jsonl'}: {item.id}: its hashes are not those of membership.jsonl; "
-                "restore the release"
-            )
+    freezing.refuse_changed(folder, items, membership, "hashes")
     return Release(items, freezing.version_of(folder), digest)
 
 

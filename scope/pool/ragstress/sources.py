@@ -5,7 +5,7 @@ Every source has two schemas: the hub's, and that of the files under a data fold
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +57,6 @@ def drafts_of(origin: Origin, data_dir: str | Path | None) -> tuple[list[Draft],
 
 
 def _named(draft: Draft, origin: Origin, name: str, place: str) -> Draft:
-    from dataclasses import replace
-
     return replace(draft, id=f"{origin.name}-{name}", source=origin.name, license=origin.license, where=place)
 
 
