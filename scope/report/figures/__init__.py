@@ -6,7 +6,7 @@ from typing import Any
 
 from scope.evaluation.outcomes import read_json
 from scope.mining import FOLDER as MINE
-from scope.report.figures import lures, more, rates
+from scope.report.figures import diagnostics, more, rates
 from scope.report.figures.style import Drawing, styled
 
 
@@ -20,10 +20,12 @@ def draw(
             for figure in (rates.drops, rates.conditions, rates.tradeoff):
                 found.append(figure(mist, with_published))
             found += [more.repairs(mist), *more.dynamics(mist)]
-        found += [lures.by_cell(results[name]) for name in ("misleadqa", "misleadqa_condition") if name in results]
-        found += [lures.misled(results[name]) for name in ("ragstress", "ragstress_slots") if name in results]
+        found += [
+            diagnostics.by_cell(results[name]) for name in ("misleadqa", "misleadqa_condition") if name in results
+        ]
+        found += [diagnostics.misled(results[name]) for name in ("ragstress", "ragstress_slots") if name in results]
         if judged := results.get("misleadqa_scope"):
-            found.append(lures.recognised(judged))
+            found.append(diagnostics.recognised(judged))
         found.append(rates.transfer(results, with_published))
         found += [more.slices(suite) for suite in results.values() if suite["slices"]]
         mined = funnels(runs)
