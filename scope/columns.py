@@ -5,7 +5,7 @@ Names and values are recognised whatever their case, spaces, hyphens and undersc
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from scope.conditions import Condition
@@ -207,3 +207,28 @@ def columns_of(rows: Iterable[Row]) -> list[str]:
 def spelled(what: str, value: Any) -> Any:
     """Our spelling of a condition, answer type, channel, wrong class or provenance; the value itself if unknown."""
     return _KNOWN[what].get(folded(value), value) if isinstance(value, str | bool) else value
+
+
+# ---------------------------------------------------------------- items
+
+
+def checked(
+    rows: Iterable[Row], read: Callable[[dict[str, Any]], Any], faults_of: Callable[[Any], Iterable[str]]
+) -> tuple[list[Any], list[str]]:
+    """(items, faults) of rows, each fault with its row's place.
+
+    read: a row's item, or what keeps it from being one. faults_of: what is wrong with an item. An `id` stands once.
+    """
+    items: dict[str, Any] = {}
+    places: dict[str, str] = {}
+    faults: list[str] = []
+    for place, row in rows:
+        item = row if isinstance(row, str) else read(row)
+        if isinstance(item, str):
+            faults.append(f"{place}: {item}")
+            continue
+        faults += [f"{place}: {fault}" for fault in faults_of(item)]
+        if item.id in items:
+            faults.append(f"{place}: id: {item.id}: stands already at {places[item.id]}; give every item its own")
+        items[item.id], places[item.id] = item, place
+    return list(items.values()), faults

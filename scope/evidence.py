@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from scope import artifacts, matching
-from scope.columns import cell, columns_of, recognise
+from scope.columns import cell, checked, columns_of, recognise
 from scope.tables import TableError, rows_of
 
 POSITIONS = ("beginning", "middle", "end")
@@ -131,18 +131,7 @@ def load_evidence(
     """
     rows = list(rows_of(path_or_hub_id, split))
     found = recognise(columns_of(rows), NAMES, dict(columns or {}), _REQUIRED, f"{path_or_hub_id}:0")
-    places: dict[str, str] = {}
-    items, faults = [], []
-    for place, row in rows:
-        item = row if isinstance(row, str) else _read(row, found)
-        if isinstance(item, str):
-            faults.append(f"{place}: {item}")
-            continue
-        faults += [f"{place}: {fault}" for fault in item_faults(item)]
-        if item.id in places:
-            faults.append(f"{place}: id: {item.id}: stands already at {places[item.id]}; give every item its own")
-        places[item.id] = place
-        items.append(item)
+    items, faults = checked(rows, lambda row: _read(row, found), item_faults)
     if faults:
         raise TableError(faults)
     return items

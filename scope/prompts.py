@@ -77,6 +77,12 @@ def diagnostic_prompt(item: Item, note: str) -> str:
     return f"{user_prompt(item, Condition.MISLEADING)}\n\n{note.format(gold=gold_text(item))}"
 
 
+def fields_of(template: str) -> list[tuple[str, str, str | None]]:
+    """(name, format, conversion) of every field of a text in braces; ValueError where braces do not match."""
+    parsed = string.Formatter().parse(template)
+    return [(name, spec or "", conversion) for _, name, spec, conversion in parsed if name is not None]
+
+
 class NoteError(Refusal, ValueError):
     """A note template that cannot be used."""
 
@@ -90,9 +96,7 @@ def load_note(path: Path) -> str:
         raise NoteError(f"{path}: the note cannot be read ({reason}); set mining.note to a text file") from error
     only = f"{path}: the note may hold the field {{gold}} only"
     try:
-        fields = [
-            (name, spec, conversion) for _, name, spec, conversion in string.Formatter().parse(note) if name is not None
-        ]
+        fields = fields_of(note)
     except ValueError as error:
         raise NoteError(f"{only}, found {error}") from error
     for name, spec, conversion in fields:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from scope import artifacts, spellings
-from scope.columns import cell, columns_of, recognise
+from scope.columns import cell, checked, columns_of, recognise
 from scope.tables import TableError, rows_of
 
 LETTERS = "ABCD"
@@ -138,22 +138,11 @@ def load_scoped(
     if all(letter in found for letter in LETTERS):
         required.remove("options")
     recognise(columns_of(rows), {**NAMES, **_OPTION_COLUMNS}, given, required if rows else (), where)
-    items: dict[str, ScopedItem] = {}
-    places: dict[str, str] = {}
-    faults: list[str] = []
-    for place, row in rows:
-        item = row if isinstance(row, str) else _read(row, found)
-        if isinstance(item, str):
-            faults.append(f"{place}: {item}")
-            continue
-        faults += [f"{place}: {fault}" for fault in item_faults(item)]
-        if item.id in items:
-            faults.append(f"{place}: id: {item.id}: stands already at {places[item.id]}; give every item its own")
-        items[item.id], places[item.id] = item, place
-    faults += [f"{where}: {fault}" for fault in cluster_faults(list(items.values()))]
+    items, faults = checked(rows, lambda row: _read(row, found), item_faults)
+    faults += [f"{where}: {fault}" for fault in cluster_faults(items)]
     if faults:
         raise TableError(faults)
-    return list(items.values())
+    return items
 
 
 def _read(row: Mapping[str, Any], columns: Mapping[str, str]) -> ScopedItem | str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from scope import artifacts
 from scope import recipe as recipes
+from scope.pool.datasheet import table
 from scope.pool.questions import PoolError
 from scope.recipe import Recipe, nearest
 from scope.tables import read_rows
@@ -89,6 +90,13 @@ def refuse_changed(folder: Path, items: Iterable[Any], membership: Callable[[Any
 def version_of(folder: Path) -> str:
     """The version that a release's report names."""
     return str(json.loads((folder / "report.json").read_text("utf-8"))["version"])
+
+
+def checks_table(checks: Any, found: Mapping[str, Any]) -> str:
+    """The part of a datasheet on a kind's checks: name, rule and findings of each. found: the report."""
+    rules = {check.__name__: check.__doc__ or "" for check in (*checks.ITEM_CHECKS, *checks.SET_CHECKS)}
+    rows = [(f"`{name}`", " ".join(rules[name].split()), n) for name, n in found["checks"].items()]
+    return table(("check", "rule", "findings"), rows)
 
 
 def lines(rows: Iterable[Any]) -> str:

@@ -5,11 +5,11 @@ is every context after a blank line, in the cell's order and without any label, 
 (MisleadQA, App. C.1).
 """
 
-import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scope.artifacts import StageError
+from scope.prompts import fields_of
 from scope.recipe import asset
 from scope.schema import MisleadQAConfig
 from scope.scopes import ABSTENTION
@@ -44,14 +44,13 @@ def _read(key: str, name: str, fields: Sequence[str]) -> str:
     path = asset(name)
     try:
         text = path.read_text("utf-8").strip()
-        found = [(field, spec, conversion) for _, field, spec, conversion in string.Formatter().parse(text)]
+        used = fields_of(text)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise StageError(
             f"{path}: the prompt cannot be read ({reason}); set evaluation.misleadqa.{key} to a UTF-8 text file that "
             f"holds {_listed(fields)}"
         ) from error
-    used = [(field, spec, conversion) for field, spec, conversion in found if field is not None]
     if sorted(used) != sorted((field, "", None) for field in fields):
         shown = _listed([field for field, _, _ in used]) or "none"
         raise StageError(

@@ -4,7 +4,6 @@ System message: role, task, one policy clause, rules of answer and output. User 
 in their order. Strict and soft differ in the clause alone (RAG-Stress, App. A.2).
 """
 
-import string
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any
 
 from scope.artifacts import StageError
 from scope.evidence import Document, EvidenceItem
-from scope.prompts import Chat, letter
+from scope.prompts import Chat, fields_of, letter
 from scope.recipe import asset
 
 #: Text -> its fields, each once.
@@ -83,11 +82,10 @@ def _text(path: Any, key: str, text: Any) -> str:
     if not isinstance(text, str) or not text.strip():
         raise StageError(f"{path}: {key}: is missing, empty or not text; every prompts file needs it")
     try:
-        used = [(field, spec, conversion) for _, field, spec, conversion in string.Formatter().parse(text)]
+        used = fields_of(text)
     except ValueError as error:
         raise StageError(f"{path}: {key}: {error} (write {{{{ and }}}} for braces of the text)") from error
-    wanted = [(field, "", None) for field in FIELDS[key]]
-    if sorted(each for each in used if each[0] is not None) != sorted(wanted):
+    if sorted(used) != sorted((field, "", None) for field in FIELDS[key]):
         shown = ", ".join(f"{{{field}}}" for field in FIELDS[key]) or "no field"
         raise StageError(f"{path}: {key}: holds {shown}, each once and without a format; correct the text")
     return text

@@ -153,15 +153,9 @@ def datasheet(items: Sequence[ScopedItem], found: Mapping[str, Any]) -> str:
             for part in (f"{name}:", table(("reason", "count"), sorted(reasons.items())))
         ),
         "## Checks",
-        _checks(found),
+        freezing.checks_table(checks, found),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _checks(found: Mapping[str, Any]) -> str:
-    rules = {check.__name__: check.__doc__ or "" for check in (*checks.ITEM_CHECKS, *checks.SET_CHECKS)}
-    rows = [(f"`{name}`", " ".join(rules[name].split()), n) for name, n in found["checks"].items()]
-    return table(("check", "rule", "findings"), rows)
 
 
 def _front_matter(found: Mapping[str, Any]) -> str:

@@ -185,7 +185,7 @@ def datasheet(found: Mapping[str, Any]) -> str:
             for part in (f"{name}:", table(("reason", "count"), sorted(reasons.items())))
         ),
         "## Checks",
-        _checks(found),
+        freezing.checks_table(checks, found),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -193,12 +193,6 @@ def datasheet(found: Mapping[str, Any]) -> str:
 def _origin(name: str) -> tuple[str, str]:
     origin = ORIGINS[name]
     return origin.license, ":".join(part for part in origin.hub[:2] if part) if origin.hub else "local files only"
-
-
-def _checks(found: Mapping[str, Any]) -> str:
-    rules = {check.__name__: check.__doc__ or "" for check in (*checks.ITEM_CHECKS, *checks.SET_CHECKS)}
-    rows = [(f"`{name}`", " ".join(rules[name].split()), n) for name, n in found["checks"].items()]
-    return table(("check", "rule", "findings"), rows)
 
 
 def _front_matter(found: Mapping[str, Any], n: int) -> str:
