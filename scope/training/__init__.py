@@ -139,6 +139,7 @@ def _run(
     from scope.training import dev, trackers
     from scope.training.callbacks import checkpoints, drop_incomplete
 
+    watched = dev.dev_items(recipe, quartets)
     tokenizer = load_tokenizer(resolved)
     prepared = prepare(recipe, tokenizer, quartets, items)
     rows, facts = planned(recipe, prepared, batch)
@@ -149,7 +150,7 @@ def _run(
     transformers.set_seed(recipe.seed)
     began = time.monotonic()
     trainer = make_trainer(recipe, resolved, tokenizer, prepared, datasets.Dataset.from_list(rows), batch, folder)
-    dev.watch(trainer, recipe, resolved, quartets, folder)
+    dev.watch(trainer, recipe, resolved, watched, folder)
     done = checkpoints(folder)
     resumed = max(done) if done else None
     if resumed is not None and is_main():

@@ -34,8 +34,11 @@ SUITE = SUITES["mist"]
 
 
 def dev_items(recipe: Recipe, quartets: Sequence[Quartet]) -> list[Item]:
-    """The slice; StageError if it shares an item or a question with the evaluation items or the quartets."""
+    """The slice, none without dev.steps; StageError if it shares an item or a question with what is trained on or
+    evaluated on."""
     dev = recipe.dev
+    if not dev.steps:
+        return []
     if dev.items == AUTHORED:
         families = recipe.pool.families or None
         items = build_authored(dev.n, recipe.seed, dev.split, recipe.pool.tier, families)
@@ -118,16 +121,16 @@ class Watch(TrainerCallback):
         return rows
 
 
-def watch(trainer: Any, recipe: Recipe, resolved: ResolvedModel, quartets: Sequence[Quartet], folder: Path) -> None:
-    """Have the slice evaluated during `trainer.train()`, if the recipe asks for it."""
-    if not recipe.dev.steps:
+def watch(trainer: Any, recipe: Recipe, resolved: ResolvedModel, items: Sequence[Item], folder: Path) -> None:
+    """Have the slice evaluated during `trainer.train()`, if there is one."""
+    if not items:
         return
     if trainer.is_fsdp_enabled or (trainer.is_deepspeed_enabled and _stage(trainer) == 3):
         raise StageError(
             "dev.steps: a model whose weights are split over processes cannot answer while it trains; set dev.steps=[] "
             "and evaluate checkpoints instead (trainer.save_steps, then systems=[checkpoint-STEP])"
         )
-    trainer.add_callback(Watch(trainer, recipe, resolved, dev_items(recipe, quartets), folder))
+    trainer.add_callback(Watch(trainer, recipe, resolved, items, folder))
 
 
 def _stage(trainer: Any) -> int:
