@@ -108,7 +108,9 @@ def test_a_loss_not_finite_in_one_process_ends_all(model, tmp_path):
 
 
 @pytest.mark.parametrize("step, micro_batch", [(0, 1), (2, 0), (2, 1), (3, 1)])
-def test_sigterm_saves_the_last_finished_step_and_a_resumed_run_is_uninterrupted(model, whole, tmp_path, step, micro_batch):
+def test_sigterm_saves_the_last_finished_step_and_a_resumed_run_is_uninterrupted(
+    model, whole, tmp_path, step, micro_batch
+):
     """Before the first step, between two, and inside a step's micro-batches."""
     before = signal.getsignal(signal.SIGTERM)
     stopped = trainer_with(

@@ -159,7 +159,9 @@ MOMENTS = [
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("moments", [MOMENTS[1::4], pytest.param(MOMENTS, marks=pytest.mark.slow)], ids=["three", "all"])
+@pytest.mark.parametrize(
+    "moments", [MOMENTS[1::4], pytest.param(MOMENTS, marks=pytest.mark.slow)], ids=["three", "all"]
+)
 def test_killed_at_any_moment_it_ends_with_the_same_bytes(moments, finished_run, tiny_args, tmp_path):
     """SIGKILL at moments over the three entry points of one run; every product equals the unkilled run's."""
     out = tmp_path / "run"

@@ -350,15 +350,17 @@ def run(tmp_path, small):
 PRODUCTS = ("results.json", "outcomes.parquet", "table.txt", "items.jsonl")
 
 
-def test_all_suites_run_in_two_languages_go_on_and_rescore_to_the_same_bytes(run, tmp_path):
+def test_all_suites_run_in_two_languages_go_on_and_rescore_to_the_same_bytes(run, tmp_path, capsys):
     (tmp_path / "passed.txt").write_text("en0\nzh0\n")
     chosen = (
         f"suites=[{','.join(NAMES)}]",
         "systems=[base]",
+        "evaluation.groups={base: plain, bass: plain}",
         f"evaluation.ragstress.validated={tmp_path / 'passed.txt'}",
     )
     items = [*ITEMS[:2], CHINESE_ITEMS[0]]
     first = evaluate(run(*chosen, items=items))
+    assert "evaluation.groups names bass, none of the systems here: base" in capsys.readouterr().out
     products = {p: p.read_bytes() for name in NAMES for p in (first / name).iterdir() if p.name in PRODUCTS}
     rows = pq.read_table(first / "ragstress" / "outcomes.parquet").to_pylist()
     assert len(rows) == 3 * 13 and {row["label"] for row in rows} <= {"gold", "foil", "both", "neither"}

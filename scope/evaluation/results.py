@@ -4,7 +4,7 @@ Rates are fractions, an undefined rate is null, intervals are [low, high] at `le
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,6 +35,14 @@ class Settings:
     complete_only: bool = False
     reference: str = REFERENCE
     groups: Mapping[str, str] = field(default_factory=dict)
+
+
+def missing_from_groups(suite: Suite, groups: Mapping[str, str], systems: Collection[str]) -> list[str]:
+    """A sentence where `groups` names systems that are not there; none where the suite has no mean."""
+    absent = [name for name in groups if name not in systems]
+    if not (suite.averaged and absent):
+        return []
+    return [f"evaluation.groups names {', '.join(absent)}, none of the systems here: {', '.join(systems)}"]
 
 
 def results(suite: Suite, items: Sequence[Any], outcomes: Sequence[Row], settings: Settings) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from scope import artifacts
 from scope.artifacts import StageError
 from scope.engines import Choices, Completion, Sampling, Store, complete, opened, score_choices, shards
 from scope.evaluation import outcomes as table
-from scope.evaluation.results import Settings, results
+from scope.evaluation.results import Settings, missing_from_groups, results
 from scope.evaluation.suites import SUITES
 from scope.evaluation.suites.base import Row, Suite
 from scope.evaluation.systems import System, is_trained, open_systems
@@ -187,6 +187,8 @@ def write(recipe: Recipe, work: Planned) -> None:
         recipe=recipe.resolved(),
     )
     print(text)
+    for said in missing_from_groups(suite, recipe.evaluation.groups, found["systems"]):
+        print(f"evaluate: {said}")
     print(f"evaluate: {len(outcomes)} outcomes in {folder}")
 
 

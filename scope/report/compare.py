@@ -16,7 +16,7 @@ from typing import Any
 from scope import artifacts, merge
 from scope.artifacts import StageError
 from scope.evaluation import outcomes as table
-from scope.evaluation.results import REFERENCE, Settings, results
+from scope.evaluation.results import REFERENCE, Settings, missing_from_groups, results
 from scope.evaluation.stage import FOLDER as EVALUATE
 from scope.evaluation.suites import SUITES
 from scope.evaluation.systems import UNTRAINED, is_trained
@@ -129,6 +129,7 @@ def compare(
         *(chosen["level"], chosen["replicates"], made["seed"], chosen["complete_only"], against),
         groups=chosen.get("groups", {}),
     )
+    notes += missing_from_groups(declared, settings.groups, order)
     outcomes = [{**row, "system": name} for name in order for row in systems[name]]
     together = results(declared, [declared.item_of(item) for item in items], outcomes, settings)
     named = {"model": made["model"]["base"], "facts": _facts(first), "folders": homes, "steps": steps}
