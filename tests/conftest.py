@@ -43,10 +43,11 @@ def tiny_pool():
 def tiny_model(request, smollm2, tiny_pool):
     """Folder of the tiny model: clean right, misleading followed, correct and irrelevant right.
 
-    It is trained once and kept in pytest's own cache (`pytest --cache-clear` forgets it) under a hash of all it
-    depends on.
+    It is trained once, by one of pytest-xdist's workers, and kept in pytest's own cache (`pytest --cache-clear` forgets
+    it) under a hash of all it depends on.
     """
     import torch
+    from filelock import FileLock
 
     from scope.artifacts import fingerprint, replacing_folder
     from scope.items import as_row
@@ -57,9 +58,14 @@ def tiny_model(request, smollm2, tiny_pool):
         torch.__version__,
     ]
     folder = request.config.cache.mkdir("tiny-model") / fingerprint(made_of)[:16]
-    if not folder.exists():
-        with replacing_folder(folder) as target:
-            train_tiny_model(target, smollm2, tiny_pool)
+    threads = torch.get_num_threads()
+    with FileLock(f"{folder}.lock"):
+        if not folder.exists():
+            # The other workers wait for it.
+            torch.set_num_threads(os.cpu_count() or 1)
+            with replacing_folder(folder) as target:
+                train_tiny_model(target, smollm2, tiny_pool)
+            torch.set_num_threads(threads)
     return folder
 
 
