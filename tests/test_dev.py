@@ -79,3 +79,4 @@ def test_a_slice_that_is_evaluated_or_trained_on_is_refused(
     done = run_entry("train.py", "recipe=smollm2_135m", *tiny_args, *overrides, check=False)
     assert done.returncode == 2
     assert "item another-name is also trained on or evaluated on" in done.stderr
+    assert "rows a step" not in done.stdout, "it is refused before anything is prepared"
