@@ -56,7 +56,7 @@ class ResolvedModel:
 
     @property
     def identity(self) -> dict[str, str]:
-        """Everything that a forward pass and a prompt depend on: `weights`, and each other file that is read -> SHA-256.
+        """Everything that a forward pass and a prompt depend on: `weights`, and each other file read -> SHA-256.
 
         Files are the configuration, the generation settings, the tokenizer's and the chat templates, wherever they
         stand. JSON counts by what it says (`content_hash`). Keys of stages hold all of it, so that a message names
@@ -115,7 +115,7 @@ def _read_beside_weights(folder: Path) -> list[Path]:
 
 
 def content_hash(path: Path) -> str:
-    """SHA-256 of a file, as hex; of small JSON by what it says: no matter its layout, keys that name its origin left out.
+    """SHA-256 of a file, as hex; of small JSON by what it says: its layout and keys that name its origin left out.
 
     Keys that are not known to be cosmetic count.
     """

@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from server import local_engine
+from server import local_engine, small_model
 
 from scope.engines import Sampling
 from scope.engines.decoding import GENERATION, NEUTRAL, PROTOCOL, generation_config, open_fields, server_fields
@@ -67,10 +67,15 @@ ODD = {
 
 
 @pytest.fixture(scope="module")
-def odd(tiny_model, tmp_path_factory):
-    """The tiny model, its generation_config.json (but for the end token) as odd as can be."""
+def plain(smollm2, tmp_path_factory):
+    return small_model(tmp_path_factory.mktemp("plain") / "model", smollm2)
+
+
+@pytest.fixture(scope="module")
+def odd(plain, tmp_path_factory):
+    """The same model, its generation_config.json (but for the end token) as odd as can be."""
     folder = tmp_path_factory.mktemp("odd") / "model"
-    shutil.copytree(tiny_model, folder)
+    shutil.copytree(plain, folder)
     file = folder / "generation_config.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), **ODD}))
     return folder
@@ -85,14 +90,12 @@ def effective(engine, sampling):
 
 
 @pytest.mark.parametrize("sampling", [Sampling(24), Sampling(24, 0.8, 0.9, seed=3)])
-def test_a_models_own_settings_change_neither_tokens_nor_the_effective_configuration(
-    tiny_model, odd, tiny_pool, sampling
-):
+def test_a_models_own_settings_change_neither_tokens_nor_the_effective_configuration(plain, odd, tiny_pool, sampling):
     from scope.conditions import Condition
     from scope.prompts import user_prompt
 
     prompts = [user_prompt(item, c) for item in tiny_pool[0][:2] for c in Condition]
-    engines = [local_engine(folder) for folder in (tiny_model, odd)]
+    engines = [local_engine(folder) for folder in (plain, odd)]
     assert effective(engines[0], sampling) == effective(engines[1], sampling)
     tokens = [[list(out.token_ids) for out in e.generate(e.render(prompts), sampling)] for e in engines]
     assert tokens[0] == tokens[1]
@@ -100,9 +103,9 @@ def test_a_models_own_settings_change_neither_tokens_nor_the_effective_configura
 
 
 @pytest.mark.parametrize("sampling", [Sampling(24), Sampling(24, 0.8, 0.9, seed=3)])
-def test_engines_decode_alike_field_by_field(tiny_model, sampling):
+def test_engines_decode_alike_field_by_field(plain, sampling):
     """The fields that vLLM, its server and transformers have, as each gets them for the same request."""
-    here = effective(local_engine(tiny_model), sampling)
+    here = effective(local_engine(plain), sampling)
     offline = sampling_fields(max_tokens=24, **sampling.drawn())
     recipe = load("smollm2_135m", ["engine=vllm_serve"])
     served = {**server_fields(recipe.engine.temperature), **recipe.engine.extra, **sampling.drawn()}
@@ -139,28 +142,25 @@ def test_a_server_gets_decoding_only_where_the_recipe_sets_it():
     assert load("smollm2_135m", ["engine=openai"]).engine.extra == {}
 
 
-def test_opsd_samples_from_the_models_own_distribution(untrained_run, fresh_run, tmp_path):
+def test_opsd_samples_from_the_models_own_distribution(plain, odd):
     """TRL's sampler under a model with odd settings: the same effective configuration, and nothing cut off."""
-    from pathlib import Path
+    from transformers import GenerationConfig
+    from trl.experimental.sdft import SDFTConfig
 
     from scope.models import resolve_model
     from scope.training import setup
-    from scope.training.opsd import sampler
+    from scope.training.opsd import sampling_arguments
 
-    plain = Path(untrained_run[0].partition("=")[2])
-    odd = tmp_path / "odd"
-    shutil.copytree(plain, odd)
-    file = odd / "generation_config.json"
-    known = json.loads(file.read_text()) if file.exists() else {"eos_token_id": 2}
-    file.write_text(json.dumps({**known, **ODD}))
+    chosen = sampling_arguments()
+    assert set(chosen) <= set(SDFTConfig.__dataclass_fields__)
+    rest = chosen.pop("generation_kwargs")
+    fields = {**chosen, **rest, "disable_compile": True}
     found = []
     for folder in (plain, odd):
         recipe = load("smollm2_135m", ["trainer=opsd", f"model.base={folder}", "model.dtype=float32"])
         model = setup.base_model(recipe, resolve_model(str(folder)))
-        from transformers import GenerationConfig
-
-        config = GenerationConfig(do_sample=True, max_new_tokens=4, eos_token_id=[2], pad_token_id=2, **sampler())
-        effective, _ = model._prepare_generation_config(config)
+        asked = GenerationConfig(do_sample=True, max_new_tokens=4, eos_token_id=[2], pad_token_id=2, **fields)
+        effective, _ = model._prepare_generation_config(asked)
         found.append({n: v for n, v in vars(effective).items() if not n.startswith("_")})
     assert found[0] == found[1]
-    assert found[1]["top_k"] == 0 and found[1]["repetition_penalty"] == 1.0 and found[1]["top_h"] is None
+    assert {name: found[1][name] for name in GENERATION} == GENERATION

@@ -1,4 +1,4 @@
-"""What a model is: change a meaningful byte of any of its files and every stage's key says so; change none, and none does."""
+"""What a model is: a meaningful byte of any of its files changes every stage's key, and nothing else does."""
 
 import json
 import os
@@ -108,7 +108,7 @@ MEANINGFUL = {
 def test_a_meaningful_byte_of_any_file_of_a_model_is_another_key_at_every_stage(model, adapter, name):
     before, file = keys(model, adapter), model / name
     if MEANINGFUL[name] is None:
-        file.write_bytes(file.read_bytes()[:-1] + b"?")
+        file.write_bytes(file.read_bytes()[:-1] + b"!")
     else:
         edit(file, **MEANINGFUL[name])
     assert changed(before, keys(model, adapter)) == set(before)
@@ -123,9 +123,7 @@ def test_a_file_that_is_added_or_taken_away_is_another_key_at_every_stage(model,
     assert changed(without, keys(model, adapter)) == set(before)
 
 
-@pytest.mark.parametrize(
-    "values", [{"lora_alpha": 8000}, {"r": 8}, {"target_modules": ["q_proj"]}, {"use_rslora": True}]
-)
+@pytest.mark.parametrize("values", [{"lora_alpha": 8000}, {"r": 8}, {"target_modules": ["q_proj"]}, {"new": True}])
 def test_an_adapters_configuration_is_part_of_it(model, adapter, values):
     before = keys(model, adapter)
     edit(adapter / "adapter_config.json", **values)
@@ -172,7 +170,7 @@ def test_a_refusal_names_the_file_that_differs(model, adapter, tmp_path):
     with pytest.raises(artifacts.StageError) as caught:
         artifacts.require(done, "mine", "mine.py", {"identity": resolve_model(str(model)).identity})
     assert "made with identity = {'config.json': " in str(caught.value) and "tokenizer" not in str(caught.value)
-    with pytest.raises(artifacts.StageError, match=r"identity config\.json: .* there, .* now; delete"):
+    with pytest.raises(artifacts.StageError, match=r"identity config\.json: .* there, .* now\); delete"):
         artifacts.refuse_other_work(done, {"identity": resolve_model(str(model)).identity}, "mine", "mine.py")
 
 
@@ -190,14 +188,13 @@ def test_the_training_key_holds_the_precision_that_auto_stands_for(model):
 # ---------------------------------------------------------------- from end to end
 
 
-def test_completions_of_a_changed_model_are_generated_again(tiny_model, tmp_path):
+def test_completions_of_a_changed_model_are_generated_again(smollm2, tmp_path):
     """config.json, the template and the end tokens change the store's key; what decoding ignores does not."""
-    from server import local_engine
+    from server import local_engine, small_model
 
     from scope.engines import Sampling, Store, complete
 
-    folder = tmp_path / "model"
-    shutil.copytree(tiny_model, folder)
+    folder = small_model(tmp_path / "model", smollm2)
     store = Store(tmp_path / "store.sqlite")
 
     def asked():
@@ -239,7 +236,7 @@ def test_a_merged_folder_that_was_edited_is_noticed_by_merging_and_evaluating(
 
 
 def test_model_dtype_decides_the_precision_under_any_launcher(untrained_run, fresh_run, run_entry, tmp_path):
-    """accelerate's default configuration exports bf16: an fp32 recipe trains the same adapter, says so and records it."""
+    """accelerate's default configuration exports bf16: an fp32 recipe trains the same, says so and records it."""
     found = []
     for asked in ("no", "bf16"):
         arguments = fresh_run(f"run-{asked}")

@@ -53,7 +53,7 @@ def arguments(recipe: Recipe, batch: Batch, folder: Path) -> dict[str, Any]:
 
 
 def settle_precision(recipe: Recipe) -> str:
-    """accelerate's name for the precision of `model.dtype`, `bf16` or `no`; a launcher that says otherwise is overruled.
+    """accelerate's name for the precision of `model.dtype`, `bf16` or `no`; another that a launcher names is overruled.
 
     transformers and accelerate read ACCELERATE_MIXED_PRECISION, which accelerate's default configuration and its launch
     files export, wherever the recipe asks for fp32.
@@ -70,7 +70,7 @@ def settle_precision(recipe: Recipe) -> str:
 
 
 def precision(trainer: Any, recipe: Recipe) -> dict[str, Any]:
-    """What a trainer computes in: autocast's dtype, and how many parameters there are of each dtype, trained and frozen.
+    """What a trainer computes in: autocast's dtype, and the numbers of parameters of each dtype, trained and frozen.
 
     StageError if it is not what `model.dtype` says: a DeepSpeed or FSDP configuration can set it by another way.
     """
@@ -81,7 +81,7 @@ def precision(trainer: Any, recipe: Recipe) -> dict[str, Any]:
     found = "bfloat16" if accelerator.mixed_precision == "bf16" else accelerator.mixed_precision
     if found != (wanted if wanted == "bfloat16" else "no"):
         raise StageError(
-            f"model.dtype={recipe.model.dtype} asks for {wanted}, and the launcher's configuration has training run with "
+            f"model.dtype={recipe.model.dtype} asks for {wanted}, and the launcher's configuration trains with "
             f"mixed precision {found}; take it out of the DeepSpeed or FSDP configuration, or set model.dtype"
         )
     counts: dict[str, dict[str, int]] = {"trained": {}, "frozen": {}}
