@@ -68,7 +68,7 @@ def _evaluation(recipe: Recipe, kind: str, trained: dict[str, Any]) -> tuple[dic
     if merged is not None and merged["key"]["adapter"] == trained["outputs"][ADAPTER] and "merged" in systems:
         folder = recipe.folder(merge.FOLDER)
         model = ResolvedModel(str(folder), folder, None, "local", weights_hash(folder))
-        fits["merged"] = systems["merged"][2:] == [model.identity]
+        fits["merged"] = systems["merged"][0::2] == [model.weights_sha256, model.identity]
     same = merged is not None and merged["key"]["merge"]["coefficient"] == 1
     order = [kind] + ([other for other in fits if other != kind] if same else [])
     system = next((name for name in order if fits[name]), None)
