@@ -247,7 +247,10 @@ def require(folder: Path, stage: str, command: str, key: Mapping[str, Any] | Non
             raise StageError(f"{folder / name}: was changed after stage {stage!r} wrote it; run: {command}")
     for name, wanted in (key or {}).items():
         found = manifest["key"].get(name)
-        if found != json.loads(json.dumps(wanted)):
+        if found != (wanted := json.loads(json.dumps(wanted))):
+            if isinstance(found, dict) and isinstance(wanted, dict):  # the entries that differ, not all of them
+                differ = [entry for entry in {**wanted, **found} if found.get(entry) != wanted.get(entry)]
+                found, wanted = ({entry: side.get(entry) for entry in differ} for side in (found, wanted))
             raise StageError(
                 f"{folder}: was made with {name} = {found!r}, this recipe has {wanted!r}; "
                 f"run: {command} (or restore the recipe)"
@@ -269,8 +272,8 @@ def refuse_other_work(folder: Path, key: Mapping[str, Any], stage: str, command:
     except ValueError as error:
         raise StageError(f"{claim}: cannot be read ({error}); delete {folder} and run: {command}") from error
     if held is not None and held != wanted:
-        changed = [name for name in wanted if held.get(name) != wanted[name]]
-        details = "; ".join(f"{name} {_difference(held.get(name), wanted[name])}" for name in changed)
+        changed = [name for name in {**wanted, **held} if held.get(name) != wanted.get(name)]
+        details = "; ".join(f"{name} {_difference(held.get(name), wanted.get(name))}" for name in changed)
         raise StageError(
             f"{folder}: holds {stage} work for other inputs or settings ({details}); delete the folder or set "
             f"output_dir (or arm) to another one, then run: {command}"
@@ -281,6 +284,6 @@ def refuse_other_work(folder: Path, key: Mapping[str, Any], stage: str, command:
 
 def _difference(old: Any, new: Any) -> str:
     if isinstance(old, dict) and isinstance(new, dict):
-        parts = [f"{k}: {old.get(k)!r} there, {new.get(k)!r} now" for k in new if old.get(k) != new.get(k)]
+        parts = [f"{k}: {old.get(k)!r} there, {new.get(k)!r} now" for k in {**new, **old} if old.get(k) != new.get(k)]
         return ", ".join(parts)
     return f"{old!r} there, {new!r} now"

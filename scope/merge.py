@@ -27,7 +27,14 @@ from scope.artifacts import StageError
 from scope.conditions import Condition
 from scope.engines import release_memory
 from scope.items import load_quartets
-from scope.models import ResolvedModel, load_model, load_tokenizer, resolve_model
+from scope.models import (
+    ResolvedModel,
+    adapter_identity,
+    load_model,
+    load_tokenizer,
+    resolve_model,
+    weight_files,
+)
 from scope.recipe import Recipe, RecipeError, nearest, value_faults
 from scope.schema import MergeConfig
 
@@ -49,8 +56,10 @@ def merge(recipe: Recipe, resolved: ResolvedModel) -> Path:
     """Run the merge stage; returns the folder of the merged model. Call it with the training folder's lock held."""
     folder = recipe.folder(FOLDER)
     train = recipe.folder(TRAIN)
-    trained = artifacts.require(train, TRAIN, recipe.command("train.py"), {"weights": resolved.weights_sha256})
-    wanted = key(trained["outputs"]["adapter/adapter_model.safetensors"], resolved, recipe.merge)
+    artifacts.require(
+        train, TRAIN, recipe.command("train.py"), {"weights": resolved.weights_sha256, "identity": resolved.identity}
+    )
+    wanted = key(train / "adapter", resolved, recipe.merge)
     if artifacts.is_finished(folder, wanted):
         print(f"merge: nothing to do, {folder} is up to date")
         return folder
@@ -67,9 +76,14 @@ def merge(recipe: Recipe, resolved: ResolvedModel) -> Path:
     ]
     with artifacts.replacing_folder(folder) as target:
         facts = _write(resolved, train / "adapter", target, recipe.merge, texts, recipe.model.attn_implementation)
-        outputs = sorted(p.name for p in target.glob("*.safetensors"))
         artifacts.finish(
-            target, stage=FOLDER, key=wanted, outputs=outputs, seed=recipe.seed, **facts, recipe=recipe.resolved()
+            target,
+            stage=FOLDER,
+            key=wanted,
+            outputs=products(target),
+            seed=recipe.seed,
+            **facts,
+            recipe=recipe.resolved(),
         )
     print(_done(facts, recipe.merge, folder))
     return folder
@@ -87,7 +101,7 @@ def merge_adapter(
         raise StageError(
             f"{adapter}: holds no PEFT adapter (adapter_config.json and adapter_model.safetensors); name its folder"
         )
-    wanted = key(artifacts.file_hash(adapter / "adapter_model.safetensors"), base, settings)
+    wanted = key(adapter, base, settings)
     if artifacts.is_finished(out, wanted):
         print(f"merge: nothing to do, {out} is up to date")
         return out
@@ -101,8 +115,7 @@ def merge_adapter(
         try:
             with artifacts.replacing_folder(work / "model") as target:
                 facts = _write(base, adapter, target, settings, texts, "sdpa")
-                outputs = sorted(p.name for p in target.glob("*.safetensors"))
-                artifacts.finish(target, stage=FOLDER, key=wanted, outputs=outputs, seed=0, **facts)
+                artifacts.finish(target, stage=FOLDER, key=wanted, outputs=products(target), seed=0, **facts)
             os.replace(work / "model", out)
         finally:
             shutil.rmtree(work, ignore_errors=True)
@@ -110,9 +123,22 @@ def merge_adapter(
     return out
 
 
-def key(adapter: str, base: ResolvedModel, settings: MergeConfig) -> dict[str, Any]:
-    """Everything the merged weights depend on; adapter: hash of its weights."""
-    return {"adapter": adapter, "weights": base.weights_sha256, "merge": dataclasses.asdict(settings)}
+def key(adapter: Path, base: ResolvedModel, settings: MergeConfig) -> dict[str, Any]:
+    """Everything the merged folder depends on; adapter: its folder."""
+    files = adapter_identity(adapter)
+    return {
+        "adapter": files["adapter_model.safetensors"],
+        "adapter_config": files["adapter_config.json"],
+        "weights": base.weights_sha256,
+        "identity": base.identity,
+        "merge": dataclasses.asdict(settings),
+    }
+
+
+def products(folder: Path) -> list[str]:
+    """The files of a merged folder that its manifest vouches for: all that a reader of the model reads."""
+    found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return sorted(str(path) for path in found if path.name not in ("timings.json", "manifest.json"))
 
 
 def base_record(base: ResolvedModel) -> dict[str, str | None]:
@@ -230,7 +256,7 @@ def merge_weights(base: Path, adapter: Path, target: Path, coefficient: float, d
     if odd := [module for module, pair in pairs.items() if len(pair) != 2]:
         raise StageError(f"{adapter}: holds only half of the LoRA pair of {odd[0]}; its file is damaged")
     left = set(pairs)
-    for file in sorted(base.glob("*.safetensors")):
+    for file in weight_files(base):
         merged = {}
         with safe_open(file, "pt") as weights:
             metadata = weights.metadata()

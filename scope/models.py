@@ -15,7 +15,6 @@ import importlib.util
 import json
 import logging
 import os
-import re
 import shutil
 import struct
 import subprocess
@@ -31,7 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from scope.artifacts import Refusal
+from scope.artifacts import Refusal, fingerprint
 from scope.gguf import convert
 
 SOURCES = Path(__file__).with_name("model_sources.json")
@@ -56,13 +55,87 @@ class ResolvedModel:
     weights_sha256: str
 
     @property
-    def tokenizer_sha256(self) -> str:
-        """SHA-256 over (name, content) of the tokenizer's files and its chat template, as hex."""
-        total = hashlib.sha256()
-        for file in sorted(self.path.iterdir()):
-            if re.match(r"tokenizer|vocab|merges|added_tokens|special_tokens|chat_template", file.name):
-                total.update(f"{file.name}\0{_sha256(file)}\0".encode())
-        return total.hexdigest()
+    def identity(self) -> dict[str, str]:
+        """Everything that a forward pass and a prompt depend on: `weights`, and each other file read -> SHA-256.
+
+        Files are the configuration, the generation settings, the tokenizer's and the chat templates, wherever they
+        stand. JSON counts by what it says (`content_hash`). Keys of stages hold all of it, so that a message names
+        the file; what completions and log-probabilities depend on is `forward` and the token ids.
+        """
+        files = {str(f.relative_to(self.path)): content_hash(f) for f in sorted(_read_beside_weights(self.path))}
+        return {"weights": self.weights_sha256, **files}
+
+    @property
+    def forward(self) -> dict[str, str]:
+        """The part of `identity` that turns token ids into logits."""
+        return {name: digest for name, digest in self.identity.items() if name in ("weights", "config.json")}
+
+    @property
+    def text(self) -> dict[str, str]:
+        """The part of `identity` that turns token ids into text: `forward` and the tokenizer, without templates.
+
+        A template shows in the prompts' token ids, and generation settings in the end tokens: nothing else of them is
+        read.
+        """
+        elsewhere = ("generation_config.json", "chat_template.json")
+        return {n: d for n, d in self.identity.items() if n not in elsewhere and not n.endswith(".jinja")}
+
+    @property
+    def end_tokens(self) -> set[int]:
+        """Token ids that end a completion: all that generation_config.json, or without it config.json, names."""
+        for name in ("generation_config.json", "config.json"):
+            if (self.path / name).is_file():
+                found = json.loads((self.path / name).read_text("utf-8"))
+                end = found.get("eos_token_id", (found.get("text_config") or {}).get("eos_token_id"))
+                if end is not None:
+                    return {end} if isinstance(end, int) else set(end)
+        return set()
+
+
+#: Keys of a model's or an adapter's JSON that say where it came from and not what it computes.
+_COSMETIC = ("transformers_version", "_name_or_path", "name_or_path", "_commit_hash", "tokenizer_file", "peft_version")
+#: The same of adapter_config.json: the base is checked by its own hash (`scope.merge.check_base`).
+_BASE_OF = ("base_model_name_or_path", "revision", "inference_mode")
+#: Lists of adapter_config.json whose order PEFT draws anew each time it saves.
+_SETS = ("target_modules", "exclude_modules", "modules_to_save")
+#: What this project puts beside a model's files; nothing reads it with them.
+_RECORDS = ("manifest.json", "timings.json", "base.json")
+
+
+def _read_beside_weights(folder: Path) -> list[Path]:
+    """Files of a model folder that something may read, but for weights: by suffix, so that no tokenizer's is missed."""
+    found = [
+        file
+        for file in folder.iterdir()
+        if file.suffix in (".json", ".jinja", ".model", ".tiktoken") or file.name.startswith(("vocab", "merges"))
+    ]
+    found += (folder / "additional_chat_templates").glob("*.jinja")
+    skipped = (*_RECORDS, "model.safetensors.index.json")
+    return [file for file in found if file.is_file() and file.name not in skipped and not file.name.startswith(".")]
+
+
+def content_hash(path: Path) -> str:
+    """SHA-256 of a file, as hex; of small JSON by what it says: its layout and keys that name its origin left out.
+
+    Keys that are not known to be cosmetic count.
+    """
+    if path.suffix == ".json" and path.stat().st_size < 1 << 20:
+        try:
+            found = json.loads(path.read_bytes())
+        except ValueError:
+            found = None
+        if isinstance(found, dict):
+            left_out = _COSMETIC + (_BASE_OF if path.name == "adapter_config.json" else ())
+            said = {name: value for name, value in found.items() if name not in left_out}
+            if path.name == "adapter_config.json":
+                said |= {n: sorted(said[n], key=str) for n in _SETS if isinstance(said.get(n), list)}
+            return fingerprint(said)
+    return _sha256(path)
+
+
+def adapter_identity(folder: Path) -> dict[str, str]:
+    """Everything that an adapter adds to its base: its weights and their configuration, file -> SHA-256."""
+    return {name: content_hash(folder / name) for name in ("adapter_model.safetensors", "adapter_config.json")}
 
 
 def cache_root() -> Path:
@@ -119,11 +192,7 @@ def folder_problem(path: Path) -> str | None:
     """What keeps `path` from being a complete model folder, or None. Reads only file sizes and headers."""
     try:
         json.loads((path / "config.json").read_bytes())
-        index = path / "model.safetensors.index.json"
-        if index.exists():
-            weights = [path / shard for shard in set(json.loads(index.read_bytes())["weight_map"].values())]
-        else:
-            weights = list(path.glob("*.safetensors"))
+        weights = weight_files(path)
         if not weights:
             return "no safetensors weights"
         for file in weights:
@@ -141,19 +210,31 @@ def folder_problem(path: Path) -> str | None:
     return None
 
 
-def weights_hash(path: Path, cache_dir: Path | None = None) -> str:
-    """SHA-256 over (name, content) of the folder's safetensors files in name order, as hex.
+def weight_files(path: Path) -> list[Path]:
+    """The safetensors files that loaders read, in name order: what the index names, not what else lies there.
 
-    Each file's hash is kept in `<cache>/hashes.json` by absolute path, size and mtime in ns, so that only the
-    first call reads the weights. Raises ModelError where there are none.
+    Beside an index `model.safetensors` counts too: transformers takes it first, vLLM does not.
+    """
+    whole, index = path / "model.safetensors", path / "model.safetensors.index.json"
+    if index.exists():
+        shards = {path / shard for shard in json.loads(index.read_bytes())["weight_map"].values()}
+        return sorted(shards | ({whole} if whole.exists() else set()))
+    return [whole] if whole.exists() else sorted(path.glob("*.safetensors"))
+
+
+def weights_hash(path: Path, cache_dir: Path | None = None) -> str:
+    """SHA-256 over (name, content) of the folder's `weight_files`, as hex.
+
+    Each file's hash is kept in `<cache>/hashes.json` by absolute path, size, inode, mtime and ctime in ns, so that only
+    the first call reads the weights, and none that were overwritten are missed. Raises ModelError where there are none.
     """
     from filelock import FileLock
 
     store = (cache_dir or cache_root()) / "hashes.json"
-    files = sorted(path.absolute().glob("*.safetensors"))
+    files = weight_files(path.absolute())
     if not files:
         raise ModelError(f"{path} holds no safetensors weights; give a model folder.")
-    keys = [f"{f}|{f.stat().st_size}|{f.stat().st_mtime_ns}" for f in files]
+    keys = [f"{f}|{s.st_size}|{s.st_ino}|{s.st_mtime_ns}|{s.st_ctime_ns}" for f in files for s in [f.stat()]]
     known = _read_hashes(store)
     if new := {key: _sha256(file) for key, file in zip(keys, files, strict=True) if key not in known}:
         known |= new
@@ -185,13 +266,15 @@ def load_model(
     device: str = "auto",
     quantization: str = "none",
 ) -> Any:
-    """The causal language model, in evaluation mode.
+    """The causal language model, in evaluation mode, without decoding settings of its own but its end tokens.
+
+    transformers fills every field that a call leaves open from the model's generation_config: here it says nothing.
 
     dtype: "float32", "bfloat16" or "auto" (`pick_dtype`). device: a torch device, or "auto": CUDA if any.
     quantization: "none", or "nf4" for 4-bit NormalFloat weights with doubly quantised scales (QLoRA).
     """
     import torch
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM, GenerationConfig
 
     # transformers, TRL and PEFT warn of their own use of names that transformers renames.
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"(transformers|trl|peft)\.")
@@ -206,6 +289,7 @@ def load_model(
         dtype=getattr(torch, pick_dtype(dtype)),  # always explicit: the default has changed between versions
         attn_implementation=attn_implementation,
         local_files_only=True,
+        generation_config=GenerationConfig(eos_token_id=sorted(resolved.end_tokens) or None),
         **({"quantization_config": _nf4(pick_dtype(dtype))} if quantization == "nf4" else {}),
     )
     return model.to(device).eval()

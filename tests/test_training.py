@@ -361,12 +361,16 @@ def test_too_few_rows_are_refused(tokenizer):
 
 def test_a_run_is_not_taken_up_under_another_global_batch(tmp_path):
     from scope import artifacts
+    from scope.models import ResolvedModel
     from scope.recipe import load
     from scope.training import key
 
+    (tmp_path / "base").mkdir()
+    base = ResolvedModel("base", tmp_path / "base", None, "local", "weights")
+
     def claim(global_batch):
         recipe = load("smollm2_135m", [f"trainer.global_batch={global_batch}"])
-        wanted = key(recipe, "quartets", "weights", batch_arithmetic(recipe, 1))
+        wanted = key(recipe, "quartets", base, batch_arithmetic(recipe, 1))
         artifacts.refuse_other_work(tmp_path, wanted, "train", "train.py recipe=smollm2_135m")
 
     claim(8)
@@ -393,4 +397,8 @@ def test_quartets_of_the_same_weights_under_another_tokenizer_are_refused(finish
     arguments = [a for a in tiny_args if not a.startswith("model.base=")]
     arguments += [f"model.base={tmp_path / 'model'}", f"output_dir={tmp_path / 'run'}"]
     done = run_entry("train.py", "recipe=smollm2_135m", *arguments, check=False)
-    assert done.returncode == 2 and "was made with tokenizer = " in done.stderr and "mine.py" in done.stderr
+    assert (
+        done.returncode == 2
+        and "was made with identity = {'chat_template.jinja': " in done.stderr
+        and "mine.py" in done.stderr
+    )

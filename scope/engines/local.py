@@ -79,15 +79,8 @@ class LocalEngine(Engine):
 
     @cached_property
     def end_ids(self) -> set[int]:
-        """Token ids that end a completion, as the model's generation_config has them."""
-        from transformers import AutoConfig, GenerationConfig
-
-        path = self.resolved.path
-        if (path / "generation_config.json").exists():
-            end = GenerationConfig.from_pretrained(path, local_files_only=True).eos_token_id
-        else:
-            end = AutoConfig.from_pretrained(path, local_files_only=True).eos_token_id
-        return {end} if isinstance(end, int) else set(end or ()) | {self.tokenizer.eos_token_id}
+        """Token ids that end a completion: those the model's configuration names, and the tokenizer's end token."""
+        return self.resolved.end_tokens | ({self.tokenizer.eos_token_id} - {None})
 
     def finished(self, ids: list[int]) -> Generated:
         """New tokens, an end token last if the model ended by itself, as an output."""

@@ -1,9 +1,10 @@
 """Completions from an OpenAI-compatible server: OpenAI, Azure, `vllm serve` and their like.
 
-A suite's messages, the token cap, and whatever the recipe sets in `engine.temperature` and
-`engine.extra`: nothing else is sent (protocol, API reference models). The official client repeats what fails on
-the way (connections, time-outs, 429 with its Retry-After, 5xx); an answer that is no chat completion is repeated
-by the driver. Keys never reach a message or a file.
+A suite's messages, the token cap, and whatever the recipe sets in `engine.temperature` and `engine.extra`: nothing else
+is sent (protocol, API reference models). A temperature brings the protocol's other decoding fields with it, neutral,
+for a server would fill them from the model's generation_config. The official client repeats what fails on the way
+(connections, time-outs, 429 with its Retry-After, 5xx); an answer that is no chat completion is repeated by the driver.
+Keys never reach a message or a file.
 """
 
 import json
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from scope.engines.base import Choices, Engine, EngineError, Generated, Sampling
+from scope.engines.decoding import server_fields
 from scope.prompts import Prompt, as_messages
 from scope.schema import EngineConfig, ModelConfig
 
@@ -121,8 +123,8 @@ class OpenAIEngine(Engine):
     # ---------------------------------------------------------------- one request
 
     def _body(self) -> dict[str, Any]:
-        """What the recipe adds to every request."""
-        body: dict[str, Any] = {} if self.engine.temperature is None else {"temperature": self.engine.temperature}
+        """What the recipe adds to every request. With a temperature the rest of decoding is said too."""
+        body = server_fields(self.engine.temperature)
         if self.config.chat_template_kwargs:
             body["chat_template_kwargs"] = dict(self.config.chat_template_kwargs)
         return {**body, **self.engine.extra}

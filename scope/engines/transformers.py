@@ -14,6 +14,7 @@ from scope import trie
 from scope.artifacts import fingerprint
 from scope.engines.base import Choices, Generated, Sampling
 from scope.engines.cpu import use_weight_first
+from scope.engines.decoding import generation_config
 from scope.engines.local import LocalEngine, scored, token_order
 from scope.engines.local import render as render
 from scope.engines.memory import release_memory
@@ -38,7 +39,8 @@ class TransformersEngine(LocalEngine):
 
         return {
             "kind": "transformers",
-            "weights": self.resolved.weights_sha256,
+            "model": self.resolved.text,
+            "ends": sorted(self.end_ids),
             "adapter": None if self.adapter is None else self.adapter.sha256,
             "dtype": self.dtype,
             "attn_implementation": self.config.attn_implementation,
@@ -143,12 +145,8 @@ class TransformersEngine(LocalEngine):
 
     def _decode(self, rendered: Sequence[Sequence[int]], sampling: Sampling) -> list[list[int]]:
         import torch
-        from transformers import GenerationConfig
 
         model, end_ids, cap = self.model, sorted(self.end_ids), sampling.max_new_tokens
-        drawn: dict[str, Any] = {"do_sample": False}
-        if sampling.temperature:
-            drawn = {"do_sample": True, "temperature": sampling.temperature, "top_p": sampling.top_p, "top_k": 0}
         pad = self.tokenizer.pad_token_id
         width = max(map(len, rendered))
         ids = torch.tensor([[pad] * (width - len(r)) + list(r) for r in rendered], device=model.device)
@@ -159,15 +157,7 @@ class TransformersEngine(LocalEngine):
         produced = 0
         while active and produced < cap:
             step = min(self.engine.chunk_tokens, cap - produced)
-            config = GenerationConfig(
-                **drawn,
-                max_new_tokens=step,
-                num_beams=1,
-                eos_token_id=end_ids,
-                pad_token_id=pad,
-                use_cache=True,
-                return_dict_in_generate=True,
-            )
+            config = generation_config(sampling, step, end_ids, pad)
             out = model.generate(input_ids=ids, attention_mask=mask, cache=cache, generation_config=config)
             new = out.sequences[:, ids.shape[1] :]
             keep = []

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from scope.engines.base import Choices, EngineError, Generated, Sampling
+from scope.engines.decoding import NEUTRAL
 from scope.engines.local import LocalEngine, scored, token_order
 from scope.engines.memory import release_memory
 from scope.engines.shards import alone, local_rank, shard
@@ -34,7 +35,8 @@ class VLLMEngine(LocalEngine):
 
         return {
             "kind": "vllm",
-            "weights": self.resolved.weights_sha256,
+            "model": self.resolved.text,
+            "ends": sorted(self.end_ids),
             "adapter": None if self.adapter is None else self.adapter.sha256,
             "dtype": self.dtype,
             "parallel": [self.engine.tensor_parallel, self.engine.pipeline_parallel],
@@ -144,22 +146,23 @@ def sampling_params(**chosen: Any) -> Any:
     from vllm import SamplingParams
     from vllm.sampling_params import RequestOutputKind
 
-    explicit: dict[str, Any] = {
+    explicit = {**sampling_fields(**chosen), "output_kind": RequestOutputKind.FINAL_ONLY}
+    # A field that this version does not have yet, or has no more, is neutral.
+    known = SamplingParams.__struct_fields__
+    return SamplingParams(**{name: value for name, value in explicit.items() if name in known or name in chosen})
+
+
+def sampling_fields(**chosen: Any) -> dict[str, Any]:
+    """Every field of `vllm.SamplingParams` but `output_kind`: neutral and greedy where `chosen` says nothing."""
+    return {
+        **NEUTRAL,
         "n": 1,
-        "presence_penalty": 0.0,
-        "frequency_penalty": 0.0,
-        "repetition_penalty": 1.0,
         "temperature": 0.0,
         "watermarking": False,
-        "top_p": 1.0,
-        "top_k": 0,
-        "min_p": 0.0,
         "seed": None,
         "stop": None,
         "stop_token_ids": None,
-        "ignore_eos": False,
         "max_tokens": 1,
-        "min_tokens": 0,
         "logprobs": None,
         "prompt_logprobs": None,
         "prompt_logprob_token_ids": None,
@@ -170,7 +173,6 @@ def sampling_params(**chosen: Any) -> Any:
         "skip_special_tokens": False,
         "spaces_between_special_tokens": True,
         "include_stop_str_in_output": False,
-        "output_kind": RequestOutputKind.FINAL_ONLY,
         "stream_interval": None,
         "skip_clone": False,
         "structured_outputs": None,
@@ -185,9 +187,6 @@ def sampling_params(**chosen: Any) -> Any:
         "trace_decode_token_ids": None,
         **chosen,
     }
-    # A field that this version does not have yet, or has no more, is neutral above.
-    known = SamplingParams.__struct_fields__
-    return SamplingParams(**{name: value for name, value in explicit.items() if name in known or name in chosen})
 
 
 def _vllm() -> Any:

@@ -14,6 +14,7 @@ from scope.evaluation.results import Settings, missing_from_groups, results
 from scope.evaluation.suites import SUITES
 from scope.evaluation.suites.base import Row, Suite
 from scope.evaluation.systems import System, is_trained, open_systems
+from scope.models import pick_dtype
 from scope.prompts import Chat
 from scope.recipe import Recipe, nearest
 
@@ -86,6 +87,7 @@ def plan(recipe: Recipe, suite: Suite, systems: Sequence[System]) -> Planned:
         "pool": loaded.key,
         "systems": {system.name: system.identity(recipe) for system in systems},
         "model": {k: v for k, v in recipe.part("model")["model"].items() if k not in ("mirror", "revision")},
+        "dtype": None if recipe.engine.kind == "openai" else pick_dtype(recipe.model.dtype),
         "engine": recipe.part("engine")["engine"],
         "evaluation": settings,
         "seed": recipe.seed,

@@ -7,7 +7,7 @@ from typing import Any
 
 from scope import artifacts, merge
 from scope.artifacts import StageError
-from scope.models import ResolvedModel, resolve_model
+from scope.models import ResolvedModel, adapter_identity, resolve_model
 from scope.prompts import Prompt, defended
 from scope.recipe import Recipe
 
@@ -26,7 +26,7 @@ class Adapter:
     """A trained adapter as an engine loads it."""
 
     path: Path
-    sha256: str
+    sha256: str  # of its weights and their configuration
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class System:
             engine = recipe.engine
             served = engine.server or engine.azure.endpoint or engine.base_url
             return [f"{engine.azure.deployment or engine.model or recipe.model.base} at {served}", None]
-        return [self.model.weights_sha256, self.adapter and self.adapter.sha256]
+        return [self.model.weights_sha256, self.adapter and self.adapter.sha256, self.model.identity]
 
     def prompt(self, prompt: Prompt) -> Prompt:
         """What it is sent for a suite's prompt."""
@@ -72,7 +72,7 @@ def _system(recipe: Recipe, name: str, base: ResolvedModel) -> System:
         return System(name, base)
     if name in recipe.evaluation.models:
         return _named(name, recipe.evaluation.models[name], base)
-    command, weights = recipe.command("train.py"), {"weights": base.weights_sha256}
+    command, made_on = recipe.command("train.py"), {"weights": base.weights_sha256, "identity": base.identity}
     if step := re.fullmatch(r"checkpoint-(\d+)", name):
         folder = recipe.folder(merge.TRAIN) / name
         if not (folder / "complete.json").exists():
@@ -81,10 +81,10 @@ def _system(recipe: Recipe, name: str, base: ResolvedModel) -> System:
             )
         return System(name, base, _adapter(folder))
     stage = merge.FOLDER if name == "merged" else merge.TRAIN
-    manifest = artifacts.require(recipe.folder(stage), stage, command, weights)
+    manifest = artifacts.require(recipe.folder(stage), stage, command, made_on)
     if name == "adapter":
-        return System(name, base, Adapter(recipe.folder(stage) / "adapter", manifest["outputs"][WEIGHTS]))
-    trained = artifacts.require(recipe.folder(merge.TRAIN), merge.TRAIN, command, weights)
+        return System(name, base, _adapter(recipe.folder(stage) / "adapter"))
+    trained = artifacts.require(recipe.folder(merge.TRAIN), merge.TRAIN, command, made_on)
     if manifest["key"]["adapter"] != trained["outputs"][WEIGHTS]:
         raise StageError(f"{recipe.folder(stage)}: was merged from another adapter; run: {command}")
     return System(name, resolve_model(str(recipe.folder(stage).resolve())))
@@ -100,7 +100,7 @@ def _named(name: str, place: str, base: ResolvedModel) -> System:
 
 
 def _adapter(folder: Path) -> Adapter:
-    weights = folder / "adapter_model.safetensors"
-    if not weights.is_file():
-        raise StageError(f"{weights}: is missing; an adapter folder holds it beside adapter_config.json")
-    return Adapter(folder, artifacts.file_hash(weights))
+    for file in (folder / "adapter_model.safetensors", folder / "adapter_config.json"):
+        if not file.is_file():
+            raise StageError(f"{file}: is missing; an adapter folder holds its weights and their configuration")
+    return Adapter(folder, artifacts.fingerprint(adapter_identity(folder)))

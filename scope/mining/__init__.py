@@ -13,7 +13,7 @@ from scope.engines import Completion, Engine, Sampling, Store, complete, opened,
 from scope.items import Item, Quartet, normalised_question, write_rows
 from scope.mining import imported, select
 from scope.mining.funnel import funnel, render
-from scope.models import ResolvedModel, resolve_model
+from scope.models import ResolvedModel, pick_dtype, resolve_model
 from scope.prompts import diagnostic_prompt, load_note, user_prompt
 from scope.recipe import Recipe, asset
 
@@ -30,7 +30,7 @@ def key(
         "pool": pool,
         "base": recipe.model.base,
         "weights": base.weights_sha256,
-        "tokenizer": base.tokenizer_sha256,
+        "identity": base.identity,
         "chat_template_kwargs": recipe.model.chat_template_kwargs,
         "mining": recipe.part("mining")["mining"],
     }
@@ -38,7 +38,7 @@ def key(
         return {**shared, "published": imported.content_hash(published)}
     return {
         **shared,
-        "dtype": recipe.model.dtype,
+        "dtype": recipe.model.dtype if recipe.engine.kind == "openai" else pick_dtype(recipe.model.dtype),
         "note": artifacts.file_hash(asset(recipe.mining.note)),
         "leaks": artifacts.file_hash(asset(recipe.mining.leak_patterns)),
         "engine": recipe.part("engine")["engine"],

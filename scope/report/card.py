@@ -11,7 +11,7 @@ from scope import artifacts, merge, mining
 from scope.evaluation.stage import folder_of
 from scope.evaluation.suites import SUITES
 from scope.mining.funnel import render
-from scope.models import SOURCES, weights_hash
+from scope.models import SOURCES, ResolvedModel, adapter_identity, weights_hash
 from scope.recipe import Recipe
 from scope.report.markup import markdown
 from scope.report.terminal import difference, interval, rate
@@ -58,11 +58,17 @@ def _evaluation(recipe: Recipe, kind: str, trained: dict[str, Any]) -> tuple[dic
     if manifest is None or not artifacts.is_finished(folder, manifest["key"]):
         return None, None
     systems = manifest["key"]["systems"]
-    adapter = [trained["key"]["weights"], trained["outputs"][ADAPTER]]
+    made_on = trained["key"].get("identity")
+    adapter = [
+        trained["key"]["weights"],
+        artifacts.fingerprint(adapter_identity(recipe.folder(merge.TRAIN) / "adapter")),
+    ]
     merged = artifacts.read_manifest(recipe.folder(merge.FOLDER))
-    fits = {"adapter": systems.get("adapter") == adapter, "merged": False}
-    if merged is not None and merged["key"]["adapter"] == adapter[1] and "merged" in systems:
-        fits["merged"] = systems["merged"][0] == weights_hash(recipe.folder(merge.FOLDER))
+    fits = {"adapter": systems.get("adapter") == [*adapter, made_on], "merged": False}
+    if merged is not None and merged["key"]["adapter"] == trained["outputs"][ADAPTER] and "merged" in systems:
+        folder = recipe.folder(merge.FOLDER)
+        model = ResolvedModel(str(folder), folder, None, "local", weights_hash(folder))
+        fits["merged"] = systems["merged"][0::2] == [model.weights_sha256, model.identity]
     same = merged is not None and merged["key"]["merge"]["coefficient"] == 1
     order = [kind] + ([other for other in fits if other != kind] if same else [])
     system = next((name for name in order if fits[name]), None)

@@ -153,7 +153,7 @@ def _check_comparable(first: Evaluated, other: Evaluated, intersection: bool) ->
         key, evaluation = arm.manifest["key"], arm.manifest["recipe"]["evaluation"]
         return {
             "items": arm.manifest["outputs"]["items.jsonl"],
-            "base": key["systems"].get(REFERENCE, [None])[0],
+            "base": _base(key["systems"].get(REFERENCE)),
             "chat template settings": key["model"]["chat_template_kwargs"],
             "max_new_tokens": evaluation["max_new_tokens"],
             "releases": key["pool"] if SUITES[arm.suite].frozen else None,
@@ -170,6 +170,11 @@ def _check_comparable(first: Evaluated, other: Evaluated, intersection: bool) ->
                 f"{first.folder} and {other.folder} were evaluated with different {what}; evaluate both with the same, "
                 "or compare them apart" + (" (--intersection compares the common items)" * (what == "items"))
             )
+
+
+def _base(identity: list[Any] | None) -> Any:
+    """What tells two bases apart, of `System.identity`: where it is there, every file that the model is read from."""
+    return identity and (identity[2:] or identity[:1])
 
 
 def _name(arm: Evaluated, system: str, found: Sequence[Evaluated]) -> str:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -12,7 +13,7 @@ from scope import artifacts, merge, mining
 from scope.engines import release_memory
 from scope.engines.shards import is_main
 from scope.items import Item, Quartet, load_quartets
-from scope.models import ResolvedModel, load_tokenizer, resolve_model
+from scope.models import ResolvedModel, load_tokenizer, pick_dtype, resolve_model
 from scope.pairs import construction
 from scope.pool import stage as pool
 from scope.recipe import Recipe, asset
@@ -32,16 +33,20 @@ OWN_SETTINGS = {
 }
 
 
-def key(recipe: Recipe, quartets: str, weights: str, batch: Batch) -> dict[str, Any]:
-    """Everything the adapter depends on. World size and device batch are in it: sums of floats depend on them."""
+def key(recipe: Recipe, quartets: str, base: ResolvedModel, batch: Batch) -> dict[str, Any]:
+    """Everything the adapter depends on. World size and device batch are in it: sums of floats depend on them.
+
+    dtype is what training runs in (`setup.precision` holds it to that), not what `auto` leaves open.
+    """
     kind = recipe.trainer.kind
     unkeyed = {"report_to", "logging_steps", "checkpoint_steps", "save_steps"}
     unkeyed |= set().union(*(own for other, own in OWN_SETTINGS.items() if other != kind))
     note = {"note": artifacts.file_hash(asset(recipe.mining.note))} if kind == "opsd" else {}
     return {
         "quartets": quartets,
-        "weights": weights,
-        "dtype": recipe.model.dtype,
+        "weights": base.weights_sha256,
+        "identity": base.identity,
+        "dtype": pick_dtype(recipe.model.dtype),
         "chat_template_kwargs": recipe.model.chat_template_kwargs,
         "attn_implementation": recipe.model.attn_implementation,
         "quantization": recipe.model.quantization,
@@ -78,14 +83,14 @@ def train(recipe: Recipe) -> Path:
         command,
         {
             "weights": resolved.weights_sha256,
-            "tokenizer": resolved.tokenizer_sha256,
+            "identity": resolved.identity,
             "chat_template_kwargs": recipe.model.chat_template_kwargs,
             "pool": pools.hashes,
             "mining": recipe.part("mining")["mining"],
         },
     )
     folder = recipe.folder(FOLDER)
-    wanted = key(recipe, mined["outputs"]["quartets.jsonl"], resolved.weights_sha256, batch)
+    wanted = key(recipe, mined["outputs"]["quartets.jsonl"], resolved, batch)
     lock = artifacts.stage_lock(folder) if is_main() else nullcontext()
     with lock:
         if artifacts.is_finished(folder, wanted):
@@ -149,6 +154,7 @@ def _run(
         artifacts.write_jsonl(folder / "plan.jsonl", map(plan_line, rows))
     transformers.set_seed(recipe.seed)
     began = time.monotonic()
+    launcher = os.environ.get("ACCELERATE_MIXED_PRECISION")
     trainer = make_trainer(recipe, resolved, tokenizer, prepared, datasets.Dataset.from_list(rows), batch, folder)
     dev.watch(trainer, recipe, resolved, watched, folder)
     done = checkpoints(folder)
@@ -175,6 +181,7 @@ def _run(
         outputs=["adapter/adapter_model.safetensors", "adapter/adapter_config.json", "plan.jsonl"],
         seed=recipe.seed,
         facts=facts,
+        precision={**trainer.precision, "launcher": launcher},
         step0_loss=at_start(trainer, "step0_loss"),
         reference_drift=at_start(trainer, "reference_drift"),
         first_loss=losses[0],

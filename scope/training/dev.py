@@ -64,7 +64,8 @@ class Live(TransformersEngine):
     def __init__(self, model: Any, resolved: ResolvedModel, recipe: Recipe):
         super().__init__(resolved, recipe.model, recipe.engine)
         self._model = model
-        self._adapter = _hashed(model)
+        settings = recipe.trainer
+        self._adapter = [_hashed(model), settings.lora_r, settings.lora_alpha, settings.lora_targets]
 
     def identity(self) -> dict[str, Any]:
         return {**super().identity(), "kind": "training", "adapter": self._adapter}

@@ -50,4 +50,4 @@ def make_trainer(
     if settings.packing == "trie":
         network: Any = trainer.model
         add_packed_head(network.get_base_model())
-    return setup.finish(trainer)
+    return setup.finish(trainer, recipe)

@@ -14,6 +14,7 @@ import torch
 from trl.experimental.sdft import SDFTConfig, SDFTTrainer
 
 from scope.conditions import Condition
+from scope.engines.decoding import GENERATION
 from scope.engines.transformers import render
 from scope.items import Item, Quartet
 from scope.models import ResolvedModel
@@ -76,6 +77,19 @@ class DistillationTrainer(OnPlannedRows, SDFTTrainer):
         return loss
 
 
+def sampler() -> dict[str, Any]:
+    """GenerationConfig's fields for the student: it samples from its own distribution, nothing cut off."""
+    return {**{name: value for name, value in GENERATION.items() if name != "disable_compile"}, "temperature": 1.0}
+
+
+def sampling_arguments() -> dict[str, Any]:
+    """The same as SDFTConfig's: those it has fields for, and the others; else TRL's defaults would stand."""
+    own = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
+    fields = sampler()
+    rest = {name: value for name, value in fields.items() if name not in own}
+    return {**{name: fields[name] for name in own}, "generation_kwargs": rest}
+
+
 def make_trainer(recipe: Recipe, resolved: ResolvedModel, tokenizer: Any, rows: Any, batch: Batch, folder: Path) -> Any:
     """An OPSD trainer on planned rows (`scope.training.planned_rows`)."""
     settings = recipe.trainer
@@ -92,6 +106,7 @@ def make_trainer(recipe: Recipe, resolved: ResolvedModel, tokenizer: Any, rows: 
             shuffle_dataset=False,
             max_prompt_length=settings.max_length,
             max_completion_length=settings.max_completion,
+            **sampling_arguments(),
             chat_template_kwargs=recipe.model.chat_template_kwargs,
         ),
         train_dataset=rows,
@@ -99,4 +114,4 @@ def make_trainer(recipe: Recipe, resolved: ResolvedModel, tokenizer: Any, rows: 
         peft_config=setup.lora(recipe),
         callbacks=setup.callbacks(recipe, folder),
     )
-    return setup.finish(trainer)
+    return setup.finish(trainer, recipe)

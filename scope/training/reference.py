@@ -58,7 +58,7 @@ def context(recipe: Recipe, resolved: ResolvedModel) -> dict[str, Any]:
     named_elsewhere = ("base", "revision", "mirror", "chat_template_kwargs", "dtype")
     versions = artifacts.versions()
     return {
-        "weights": resolved.weights_sha256,
+        "base": resolved.forward,
         "dtype": pick_dtype(recipe.model.dtype),
         "model": {k: v for k, v in recipe.part("model")["model"].items() if k not in named_elsewhere},
         "packing": recipe.trainer.packing,

@@ -67,4 +67,4 @@ def make_trainer(recipe: Recipe, resolved: ResolvedModel, tokenizer: Any, rows: 
         peft_config=setup.lora(recipe),
         callbacks=setup.callbacks(recipe, folder),
     )
-    return setup.finish(trainer)
+    return setup.finish(trainer, recipe)

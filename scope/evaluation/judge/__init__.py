@@ -85,7 +85,7 @@ def settings(recipe: Recipe) -> dict[str, Any]:
     chosen = recipe.part("judge")["judge"]
     chosen["model"] = {name: value for name, value in chosen["model"].items() if name not in ("mirror", "revision")}
     prompt = fingerprint([TEMPLATE.template, AGAIN, ALONE])
-    return {"judge": {**chosen, "weights": model and model.weights_sha256, "prompt": prompt}}
+    return {"judge": {**chosen, "identity": model and model.identity, "prompt": prompt}}
 
 
 # ---------------------------------------------------------------- asking
