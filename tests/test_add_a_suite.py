@@ -25,7 +25,7 @@ def test_the_page_s_suite_runs_as_the_page_says(tiny_model, tmp_path):
     assert words[:2] == ["python", "evaluate.py"]
     short = [f"model.base={tiny_model}", "evaluation.max_new_tokens=16", "output_dir=run"]
     command = [sys.executable, "-P", "-c", RUN, *words[2:], *short]
-    done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Lost to the hint" in done.stdout and "capitals read: 3" in done.stdout
     folder = project / "run/scope/evaluate/capitals"

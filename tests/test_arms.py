@@ -191,7 +191,7 @@ def adapter(trainer):
     return {n: p.detach().clone() for n, p in trainer.model.named_parameters() if "lora" in n}
 
 
-@pytest.mark.parametrize("kind", ["sft", "opsd"])
+@pytest.mark.parametrize("kind", ["sft", pytest.param("opsd", marks=pytest.mark.thorough)])
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(build, kind):
     """The same rows, losses and adapter; OPSD's samples are drawn again as they were."""
     import torch
@@ -222,7 +222,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(build, kind):
         assert torch.equal(value, adapter(resumed)[name]), name
 
 
-@pytest.mark.parametrize("kind", ["sft", "opsd"])
+@pytest.mark.parametrize("kind", ["sft", pytest.param("opsd", marks=pytest.mark.thorough)])
 def test_a_loss_that_is_not_finite_stops_the_run_and_names_its_rows(build, kind):
     import torch
 
@@ -241,7 +241,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_its_rows(build, kind)
         trainer.train()
 
 
-@pytest.mark.parametrize("kind", ["sft", "opsd"])
+@pytest.mark.parametrize("kind", ["sft", pytest.param("opsd", marks=pytest.mark.thorough)])
 def test_tokens_padding_and_memory_are_logged(build, kind):
     """Of what the model is trained on: prompt and response, or prompt and sample."""
     trainer, rows, _ = build(f"trainer={kind}", "trainer.max_steps=1")
@@ -473,10 +473,10 @@ def mined(tmp_path_factory, tiny_args):
 @pytest.mark.parametrize(
     "overrides, arm",
     [
-        (["pairs=unmatched"], "unmatched"),
-        (["pairs=shuffled"], "shuffled"),
+        pytest.param(["pairs=unmatched"], "unmatched", marks=pytest.mark.thorough),
+        pytest.param(["pairs=shuffled"], "shuffled", marks=pytest.mark.thorough),
         (["trainer=sft"], "sft"),
-        (["trainer=opsd"], "opsd"),
+        pytest.param(["trainer=opsd"], "opsd", marks=pytest.mark.thorough),
     ],
 )
 def test_every_arm_ends_in_a_merged_model(mined, overrides, arm, capsys):

@@ -77,6 +77,7 @@ def test_a_model_that_cannot_be_packed_gives_the_same_by_plain_forwards(tmp_path
         np.testing.assert_allclose([c.log_probs for c in found], expected, atol=1e-4)
 
 
+@pytest.mark.thorough
 def test_smollm2_prefers_the_right_letter(smollm2, tmp_path):
     """A real model, and the whole way: Paris is a capital, and packed equals separate."""
     from scope.engines import opened

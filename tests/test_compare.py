@@ -207,7 +207,7 @@ def test_the_command_writes_a_report(run, tmp_path):
     command = [sys.executable, "-m", "scope.report"]
     done = subprocess.run(
         [*command, str(run), "--out", str(tmp_path / "report"), "--published"],
-        cwd=ROOT, capture_output=True, text=True, timeout=120,
+        cwd=ROOT, capture_output=True, text=True, timeout=1200,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = compare([run])
@@ -216,7 +216,7 @@ def test_the_command_writes_a_report(run, tmp_path):
     assert {path.name for path in (tmp_path / "report").iterdir()} == {
         "figures", "index.html", "results.json", "tables.md", "tables.tex",
     }  # fmt: skip
-    done = subprocess.run([*command, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*command, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=1200)
     assert done.returncode == 2 and done.stderr.startswith("error: ") and "Traceback" not in done.stderr
 
 

@@ -34,6 +34,7 @@ def test_watching_changes_nothing_of_the_adapter(watched, finished_run):
     assert (watched[0] / name).read_bytes() == (finished_run[0] / name).read_bytes()
 
 
+@pytest.mark.thorough
 def test_what_is_logged_is_what_an_evaluation_of_base_and_adapter_finds(
     watched, tiny_args, run_entry, slice_file, tmp_path
 ):
@@ -64,7 +65,7 @@ def test_what_is_logged_is_what_an_evaluation_of_base_and_adapter_finds(
     assert logged[0]["dev/misleading"] < logged[0]["dev/clean"], "the tiny base follows wrong contexts"
 
 
-@pytest.mark.parametrize("which", ["evaluated", "trained"])
+@pytest.mark.parametrize("which", [pytest.param("evaluated", marks=pytest.mark.thorough), "trained"])
 def test_a_slice_that_is_evaluated_or_trained_on_is_refused(
     which, finished_run, tiny_pool, tiny_args, tmp_path, run_entry
 ):

@@ -54,14 +54,16 @@ def fifty(tmp_path_factory):
 
 def through(url, out, items, *overrides):
     settings = [
-        *("engine=openai", f"engine.base_url={url}", "engine.server=here", "engine.timeout=30"),
+        *("engine=openai", f"engine.base_url={url}", "engine.server=here", "engine.timeout=600"),
         *("model.base=lab/served", f"pool.evaluation={items}", "pool.n_evaluation=0", "systems=[base,prompt_defense]"),
         *("evaluation.max_new_tokens=8", "evaluation.replicates=100", f"output_dir={out}", *overrides),
     ]
     return evaluate(load("smollm2_135m", settings))
 
 
-@pytest.mark.parametrize("which", ["tiny_model", pytest.param("smollm2", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "which", [pytest.param("tiny_model", marks=pytest.mark.thorough), pytest.param("smollm2", marks=pytest.mark.slow)]
+)
 def test_400_requests_through_a_bad_server_end_in_the_table_of_a_good_one(which, request, fifty, tmp_path):
     """No weights of the model are here: a server's model needs none."""
     model = request.getfixturevalue(which)
@@ -195,6 +197,7 @@ def test_rescoring_what_is_not_there_is_refused(tiny_args, tmp_path):
 # ---------------------------------------------------------------- several processes
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("entry, made", [("mine.py", "mine"), ("evaluate.py", "scope/evaluate/mist")])
 def test_two_processes_write_what_one_writes(entry, made, copy, tiny_args, finished_run):
     """Each generates its share into the common store; the main one alone writes."""
@@ -204,7 +207,7 @@ def test_two_processes_write_what_one_writes(entry, made, copy, tiny_args, finis
     environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
     arguments = ["recipe=smollm2_135m", *tiny_args, f"output_dir={copy}"]
     done = subprocess.run(
-        [*command, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
+        [*command, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1200
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "by process 2 of 2" in done.stderr

@@ -263,7 +263,7 @@ def outcome(n, correct, system="base", request="r"):
 
 def run(*arguments):
     command = [sys.executable, "-m", "scope.evaluation.judge", *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1200)
 
 
 def test_the_command_compares_a_judge_with_people(tmp_path):

@@ -478,6 +478,7 @@ def test_input_limit_free_text_and_sequences(run):
     assert {row["n_tokens"] for row in rows} == {2}, "the letter and the end token"
 
 
+@pytest.mark.thorough
 def test_a_server_that_constrains_gives_the_same_letters(run, small, tmp_path):
     given = run("suites=[misleadqa]", "systems=[base]", "limit=3")
     local = pq.read_table(evaluate(given) / "misleadqa" / "outcomes.parquet").to_pylist()

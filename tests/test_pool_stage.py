@@ -27,7 +27,7 @@ def run(verb, *words, check=True):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=1200,
         env={**os.environ, "COLUMNS": "100"},
     )
     assert not check or done.returncode == 0, done.stdout + done.stderr

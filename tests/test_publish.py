@@ -259,7 +259,7 @@ def test_the_command_publishes_and_prints_no_token(hub, run, tiny_args):
     def command(*more):
         return subprocess.run(
             [sys.executable, "-m", "scope.publish", *words, *more],
-            cwd=ROOT, capture_output=True, text=True, timeout=200, env=environment,
+            cwd=ROOT, capture_output=True, text=True, timeout=1200, env=environment,
         )  # fmt: skip
 
     shown = command("dry_run=true")

@@ -577,7 +577,9 @@ def test_mutated_rows_raise_nothing_else(tmp_path, load, make):
     assert refused > 30
 
 
-@settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=80, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 @given(
     name=st.sampled_from(["bench.jsonl", "bench.json", "bench.csv", "bench.parquet"]),
     edits=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 6), st.binary(max_size=4)), min_size=1, max_size=5),

@@ -431,6 +431,7 @@ def test_inputs_over_the_limit_are_refused_and_other_prompts_are_not_compared(ru
     assert panels.tables(found, "t", []) == []
 
 
+@pytest.mark.thorough
 def test_questions_and_documents_of_the_users_own_are_a_suite_in_one_command(run, tmp_path):
     rows = [
         {

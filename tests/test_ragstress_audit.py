@@ -302,7 +302,7 @@ def test_the_command_draws_imports_and_never_overwrites(folders, tmp_path, capsy
         "--per-label",
         2000,
     ]
-    done = subprocess.run([*map(str, command)], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*map(str, command)], cwd=ROOT, capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0 and done.stderr == ""
     assert "warning: gold: there are " in done.stdout and "fill in label, then run: agreement" in done.stdout
     fill(out, agreeing)

@@ -44,7 +44,7 @@ def run(*arguments, entry="train.py", cwd=ROOT, **env):
     clean = {k: v for k, v in os.environ.items() if k not in ("WORLD_SIZE", "RANK", "LOCAL_RANK")}
     done = subprocess.run(
         [sys.executable, "-c", WRAPPED, str(ROOT / entry), *arguments],
-        cwd=cwd, capture_output=True, text=True, timeout=120, env={**clean, **env},
+        cwd=cwd, capture_output=True, text=True, timeout=1200, env={**clean, **env},
     )  # fmt: skip
     text, _, imported = done.stderr.rpartition("imported:")
     done.stderr = text

@@ -374,7 +374,9 @@ def good(tmp_path_factory):
     return {"t.parquet": (folder / "t.parquet").read_bytes(), **{name: encoded(name.casefold()) for name in NAMES}}
 
 
-@settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=400, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 @given(
     name=st.sampled_from([*NAMES, "t.parquet"]),
     edits=st.lists(

@@ -108,7 +108,7 @@ def test_a_folder_that_cannot_be_made_silences_the_tracker(fresh_run, untracked,
 
 # TensorBoard's writer thread says it as well.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-@pytest.mark.parametrize("fault", ["full disk", "folder replaced by a file"])
+@pytest.mark.parametrize("fault", ["full disk", pytest.param("folder replaced by a file", marks=pytest.mark.thorough)])
 def test_a_fault_of_the_disk_in_the_middle_silences_the_tracker(fresh_run, untracked, at, capsys, fault):
     """At step 3 the tracker's file may not grow any more, or is gone with its folder."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -137,7 +137,7 @@ def test_a_fault_of_the_disk_in_the_middle_silences_the_tracker(fresh_run, untra
     ) == {1, 2}
 
 
-@pytest.mark.parametrize("hook", ["on_log", "on_train_end"])
+@pytest.mark.parametrize("hook", ["on_log", pytest.param("on_train_end", marks=pytest.mark.thorough)])
 def test_an_exception_in_any_hook_silences_the_tracker(fresh_run, untracked, capsys, monkeypatch, hook):
     from transformers.integrations import TensorBoardCallback
 
@@ -169,10 +169,11 @@ def test_every_tracker_a_recipe_may_name_is_known(tmp_path):
 # ---------------------------------------------------------------- W&B and trackio, where they are installed
 
 
+@pytest.mark.thorough
 def test_wandb_is_offline_without_a_question_and_has_recipe_numbers_and_manifest(fresh_run, run_entry, untracked):
     pytest.importorskip("wandb")
     overrides = fresh_run("run")
-    done = run_entry("train.py", "recipe=smollm2_135m", *overrides, "trainer.report_to=[wandb]", timeout=120)
+    done = run_entry("train.py", "recipe=smollm2_135m", *overrides, "trainer.report_to=[wandb]")
     assert not failures(done.stderr)
     out = load("smollm2_135m", overrides).root
     (run,) = (out / "scope/train/wandb").glob("offline-run-*")
@@ -183,11 +184,12 @@ def test_wandb_is_offline_without_a_question_and_has_recipe_numbers_and_manifest
     assert (out / ADAPTER).read_bytes() == untracked
 
 
+@pytest.mark.thorough
 def test_trackio_has_recipe_numbers_and_manifest(fresh_run, run_entry, untracked, tmp_path):
     pytest.importorskip("trackio")
     overrides = fresh_run("run")
     env = {"TRACKIO_DIR": str(tmp_path / "trackio")}
-    done = run_entry("train.py", "recipe=smollm2_135m", *overrides, "trainer.report_to=[trackio]", env=env, timeout=120)
+    done = run_entry("train.py", "recipe=smollm2_135m", *overrides, "trainer.report_to=[trackio]", env=env)
     assert not failures(done.stderr)
     assert (tmp_path / "trackio" / "scope.db").exists()
     content = b"".join(path.read_bytes() for path in (tmp_path / "trackio").rglob("*") if path.is_file())

@@ -379,6 +379,7 @@ def test_a_run_is_not_taken_up_under_another_global_batch(tmp_path):
         claim(16)
 
 
+@pytest.mark.thorough
 def test_quartets_of_another_model_and_tokenizer_are_refused(finished_run, tiny_args, smollm2, run_entry):
     arguments = [a for a in tiny_args if not a.startswith("model.base=")]
     arguments += [f"model.base={smollm2.path}", f"output_dir={finished_run[0]}"]

@@ -411,6 +411,7 @@ def test_a_run_with_a_judge_from_rows_to_table(local, tmp_path, capsys):
         assert [row["label"] for row in rows_of(other)] == [row["label"] for row in rows]
 
 
+@pytest.mark.thorough
 def test_a_bad_server_and_a_bad_judge_end_in_the_same_products(local, tmp_path):
     rows = [opinion(n, template) for n in range(12) for template in TEMPLATES]
     data = put(tmp_path / "data", "sycophancy", rows)
@@ -476,6 +477,7 @@ def test_rescoring_reads_the_kept_replies_with_today_s_rules(tmp_path):
         rescored(item, old | {"judge_text": "{"})
 
 
+@pytest.mark.thorough
 def test_numeric_suites_run_from_the_command_line(small, tmp_path, run_entry):
     put(put(tmp_path, "gsm_ic", ROWS["gsm_ic"]), "gsm_plus", ROWS["gsm_plus"])
     done = run_entry(
