@@ -11,9 +11,9 @@ import importlib.metadata
 import json
 import os
 import platform
+import secrets
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -54,17 +54,21 @@ def _explained(path: Path):
         raise
 
 
+def _free_name(path: Path) -> Path:
+    """A name beside `path` for what is being written; `sweep` knows it. mkstemp and mkdtemp would keep others out."""
+    return path.parent / f".{path.name}.{secrets.token_hex(6)}.tmp"
+
+
 def write_file(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
     """Call `write` on a temporary file beside `path`, sync it and rename it into place."""
     with _explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+        temporary = _free_name(path)
         try:
-            with os.fdopen(handle, "wb") as file:
+            with open(temporary, "xb") as file:
                 write(file)
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)
             os.replace(temporary, path)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -98,15 +102,29 @@ def replacing_folder(path: Path):
     """Yield an empty temporary folder that becomes `path` when the block ends well."""
     with _explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp"))
+        temporary = _free_name(path)
+        temporary.mkdir()
         try:
             yield temporary
-            os.chmod(temporary, 0o755)
+            as_umask(temporary)
             if path.exists():
                 shutil.rmtree(path)
             os.replace(temporary, path)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+def as_umask(folder: Path) -> None:
+    """Give a folder and all in it what the umask gives: safetensors and others make files that only the owner reads."""
+    probe = _free_name(folder / "umask")
+    probe.mkdir()
+    mode = (
+        probe.stat().st_mode & 0o7777
+    )  # with the parent's setgid; os.umask can only be read by setting it, which other threads would see
+    probe.rmdir()
+    for path in (folder, *folder.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(mode if path.is_dir() else mode & 0o666)
 
 
 def sweep(folder: Path) -> None:

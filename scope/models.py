@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from scope.artifacts import Refusal, fingerprint
+from scope.artifacts import Refusal, fingerprint, write_json
 from scope.gguf import convert
 
 SOURCES = Path(__file__).with_name("model_sources.json")
@@ -241,10 +241,8 @@ def weights_hash(path: Path, cache_dir: Path | None = None) -> str:
         try:
             store.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(f"{store}.lock"):
-                with tempfile.NamedTemporaryFile("w", dir=store.parent, prefix=".hashes", delete=False) as f:
-                    json.dump(_read_hashes(store) | new, f, indent=1)
-                os.replace(f.name, store)
-        except OSError as e:  # only a cache: the answer is right without it
+                write_json(store, _read_hashes(store) | new)
+        except (OSError, Refusal) as e:  # only a cache: the answer is right without it
             log.warning("hashes of weights are not kept: %s", e)
     total = hashlib.sha256()
     for key, file in zip(keys, files, strict=True):

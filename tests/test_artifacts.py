@@ -235,6 +235,42 @@ def test_an_output_folder_that_is_a_file_is_a_sentence(tmp_path):
         pass
 
 
+UMASK = """
+import os, sys
+from pathlib import Path
+os.umask(int(sys.argv[2], 8))
+from scope import artifacts
+root = Path(sys.argv[1])
+artifacts.write_json(root / "new" / "a.json", {})
+artifacts.write_parquet(root / "new" / "b.parquet", [{"a": 1}])
+(root / "new" / "replaced.json").touch(0o600)
+artifacts.write_jsonl(root / "new" / "replaced.json", [])
+with artifacts.replacing_folder(root / "merged") as folder:
+    os.close(os.open(folder / "model.safetensors", os.O_CREAT, 0o600))  # as safetensors makes its files
+    (folder / "deep").mkdir(0o700)
+    os.close(os.open(folder / "deep" / "open.json", os.O_CREAT, 0o666))
+    os.chmod(folder / "deep" / "open.json", 0o666)  # as shutil.copy takes a mode along
+    artifacts.write_text(folder / "deep" / "c.txt", "x")
+with artifacts.stage_lock(root / "locked"):
+    pass
+"""
+
+
+@pytest.mark.parametrize("umask, file, folder", [("077", 0o600, 0o700), ("002", 0o664, 0o775), ("022", 0o644, 0o755)])
+def test_all_that_is_written_has_the_permissions_that_the_umask_gives(tmp_path, umask, file, folder):
+    subprocess.run([sys.executable, "-c", UMASK, str(tmp_path), umask], cwd=ROOT, check=True, timeout=120)
+    found = {p.relative_to(tmp_path): p.stat().st_mode & 0o777 for p in tmp_path.rglob("*")}
+    assert len(found) == 12
+    assert found == {name: folder if (tmp_path / name).is_dir() else file for name in found}
+
+
+def test_a_shared_folder_hands_its_group_on(tmp_path):
+    tmp_path.chmod(0o2775)
+    with artifacts.replacing_folder(tmp_path / "merged") as folder:
+        (folder / "deep").mkdir()
+    assert (tmp_path / "merged").stat().st_mode & 0o2000 and (tmp_path / "merged" / "deep").stat().st_mode & 0o2000
+
+
 # ---------------------------------------------------------------- locks
 
 HOLD = """

@@ -1,5 +1,6 @@
 """Merging: equal to the adapter, at any coefficient, and never for the wrong base."""
 
+import dataclasses
 import json
 import shutil
 import subprocess
@@ -231,3 +232,187 @@ def test_a_merge_that_computes_something_else_keeps_nothing_and_clears_up_a_kill
     with pytest.raises(StageError, match=r"differ by .* in bfloat16, more than 1e-09; nothing was kept"):
         merge_adapter(base, adapter, tmp_path / "out", MergeConfig(dtype="bfloat16", tolerance=1e-9))
     assert list(tmp_path.iterdir()) == []
+
+
+# ---------------------------------------------------------------- the check
+
+
+@pytest.fixture
+def recipe_of(tiny_model, base):
+    """A recipe whose training folder holds the adapter, on the base; and the base."""
+    from scope import artifacts
+    from scope.items import Quartet, write_rows
+    from scope.mining import FOLDER
+    from scope.recipe import load
+
+    def make(adapter, folder, words):
+        recipe = load("quickstart", [f"model.base={tiny_model}", f"output_dir={folder}", *words])
+        train = recipe.folder("train")
+        shutil.copytree(adapter, train / "adapter")
+        artifacts.finish(
+            train,
+            stage="train",
+            key={"weights": base.weights_sha256, "identity": base.identity},
+            outputs=["adapter/adapter_model.safetensors", "adapter/adapter_config.json"],
+            seed=0,
+        )
+        text = {
+            field.name: "What is 3 plus 4?" for field in dataclasses.fields(Quartet) if field.name != "chosen_source"
+        }
+        write_rows(recipe.folder(FOLDER) / "quartets.jsonl", [Quartet(**text, chosen_source="clean")])
+        return recipe, base
+
+    return make
+
+
+def test_the_bounds_are_relative_to_the_logits_and_settings(base, adapter, tmp_path):
+    """Rounding is accepted just above what it does in standard deviations of the logits, refused just below."""
+    import numpy as np
+
+    from scope.merge import NEUTRAL, logits
+    from scope.models import load_tokenizer
+
+    tokenizer = load_tokenizer(base)
+    expected = [np.asarray(one) for one in logits(base, [tokenizer.encode(text) for text in NEUTRAL], adapter)]
+    spread = np.sqrt(np.mean([one.std() ** 2 for one in expected]))
+    manifest = json.loads(
+        (
+            merge_adapter(base, adapter, tmp_path / "a", MergeConfig(dtype="bfloat16", tolerance=9)) / "manifest.json"
+        ).read_text()
+    )
+    assert manifest["logit_spread"] == pytest.approx(spread, rel=1e-3) and manifest["logit_difference"] > 0
+    relative = manifest["logit_difference"] / spread
+    merge_adapter(base, adapter, tmp_path / "b", MergeConfig(dtype="bfloat16", tolerance=1.05 * relative))
+    with pytest.raises(StageError, match=r"standard deviations in bfloat16, more than .*raise tolerance"):
+        merge_adapter(base, adapter, tmp_path / "c", MergeConfig(dtype="bfloat16", tolerance=0.95 * relative))
+    with pytest.raises(StageError, match=r"standard deviations in float32, more than 1e-12.*exactness"):
+        merge_adapter(base, adapter, tmp_path / "c", MergeConfig(dtype="float32", exactness=1e-12))
+
+
+def test_a_scale_of_the_logits_does_not_decide_what_passes():
+    import torch
+
+    from scope.merge import largest_difference
+
+    a = torch.randn(5, 50, generator=torch.Generator().manual_seed(0))
+    found = [largest_difference([k * a, 3 * k * a], [k * a + k * 0.01, 3 * k * a]) for k in (1.0, 64.0)]
+    relative = [difference / spread for difference, spread in found]
+    assert relative[0] == pytest.approx(relative[1], rel=1e-4) and relative[0] == pytest.approx(0.0045, rel=0.1)
+    assert largest_difference([a], [a * float("nan")])[0] == float("inf"), "what is no number passes no bound"
+
+
+def test_flash_attention_in_the_recipe_does_not_reach_the_check(recipe_of, tiny_model, adapter, tmp_path):
+    """It refuses fp32 and is not installed here; the merge of a run that trained with it works and says with what."""
+    recipe, base = recipe_of(adapter, tmp_path, ["model.attn_implementation=flash_attention_2"])
+    from scope.merge import merge
+
+    manifest = json.loads((merge(recipe, base) / "manifest.json").read_text())
+    assert manifest["check_attention"] == "sdpa"
+    assert manifest["recipe"]["model"]["attn_implementation"] == "flash_attention_2"
+
+
+def test_tied_embeddings_are_written_once_and_read_back(tiny_model, adapter, tmp_path):
+    """Whether the base says that they are tied, or carries the same bits twice."""
+    import torch
+    from safetensors.torch import load_file, save_file
+    from transformers import AutoModelForCausalLM
+
+    ids = torch.randint(3, 4000, (1, 30), generator=torch.Generator().manual_seed(0))
+    expected = None
+    for says in (True, False):
+        twice = tmp_path / f"twice-{says}"
+        shutil.copytree(tiny_model, twice)
+        tensors = load_file(twice / "model.safetensors")
+        tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"].clone()
+        save_file(tensors, twice / "model.safetensors", {"format": "pt"})
+        config = json.loads((twice / "config.json").read_text())
+        (twice / "config.json").write_text(json.dumps({**config, "tie_word_embeddings": says}))
+        out = tmp_path / f"out-{says}"
+        out.mkdir()
+        merged(twice, adapter, out, 1.0)
+        assert "lm_head.weight" not in load_file(out / "model.safetensors")
+        network = AutoModelForCausalLM.from_pretrained(out, dtype=torch.float32)
+        assert network.lm_head.weight is network.model.embed_tokens.weight
+        with torch.inference_mode():
+            found = network(ids).logits
+        expected = found if expected is None else expected
+        assert torch.equal(found, expected)
+        network.save_pretrained(tmp_path / f"again-{says}")
+        assert set(load_file(tmp_path / f"again-{says}" / "model.safetensors")) == set(
+            load_file(out / "model.safetensors")
+        )
+
+
+def test_a_head_of_its_own_is_kept_and_in_fp32_only_what_changed_grows(tiny_model, adapter, tmp_path):
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    own, out = tmp_path / "own", tmp_path / "out"
+    shutil.copytree(tiny_model, own)
+    tensors = {name: tensor.bfloat16() for name, tensor in load_file(own / "model.safetensors").items()}
+    tensors["lm_head.weight"] = -tensors["model.embed_tokens.weight"]
+    save_file(tensors, own / "model.safetensors", {"format": "pt"})
+    config = json.loads((own / "config.json").read_text())
+    (own / "config.json").write_text(json.dumps({**config, "tie_word_embeddings": False}))
+    out.mkdir()
+    merged(own, adapter, out, 1.0)
+    written = load_file(out / "model.safetensors")
+    assert set(written) == set(tensors)
+    for name, tensor in written.items():
+        if ".q_proj." in name or ".down_proj." in name:
+            assert tensor.dtype == torch.float32 and not torch.equal(tensor, tensors[name].float()), name
+        else:
+            assert tensor.dtype == torch.bfloat16 and torch.equal(tensor, tensors[name]), name
+
+
+# ---------------------------------------------------------------- evaluated as it was saved
+
+
+@pytest.mark.parametrize("saved", ["float32", "bfloat16"])
+def test_what_was_kept_in_fp32_is_not_rounded_by_evaluating_it(recipe_of, adapter, tmp_path, saved):
+    """On both engines; keys, results and screen name the precisions, and say where they differ."""
+    import torch
+
+    from scope.engines.transformers import TransformersEngine
+    from scope.engines.vllm import VLLMEngine
+    from scope.evaluation.stage import plan
+    from scope.evaluation.suites import SUITES
+    from scope.evaluation.systems import open_systems
+    from scope.merge import merge
+    from scope.report.terminal import notes
+
+    words = [f"merge.dtype={saved}", "merge.tolerance=9", "model.dtype=bfloat16", "pool.n_evaluation=4"]
+    recipe, base = recipe_of(adapter, tmp_path / "run", [*words, "model.attn_implementation=flash_attention_2"])
+    folder = merge(recipe, base)
+    elsewhere = shutil.copytree(folder, tmp_path / "elsewhere")
+    recipe.evaluation.models = {"mine": str(elsewhere), "other": str(base.path)}
+    recipe.evaluation.systems = ["base", "merged", "adapter", "mine", "other"]
+    systems = {system.name: system for system in open_systems(recipe)}
+    wanted = {name: saved if name in ("merged", "mine") else "bfloat16" for name in systems}
+    for name, system in systems.items():
+        settings = system.settings(recipe)
+        for engine in (TransformersEngine, VLLMEngine):
+            assert engine(system.model, settings, recipe.engine, system.adapter).dtype == wanted[name], (name, engine)
+        # Flash attention refuses fp32.
+        assert settings.attn_implementation == ("sdpa" if wanted[name] == "float32" else "flash_attention_2")
+    work = plan(recipe, SUITES["mist"], list(systems.values()))
+    assert work.key["dtype"] == wanted
+    said = work.facts["precision"]
+    if saved == "float32":
+        assert "base in bfloat16, merged in float32" in said and "one of precision" in said
+        merged_engine = TransformersEngine(systems["merged"].model, systems["merged"].settings(recipe), recipe.engine)
+        assert {p.dtype for p in merged_engine.model.parameters()} == {torch.float32}
+    else:
+        assert said == "bfloat16"
+    assert f"precision: {said}" in notes({"facts": work.facts, "failed_items": []})
+
+
+def test_a_recipe_in_fp32_computes_all_systems_in_it(recipe_of, adapter, tmp_path):
+    from scope.evaluation.systems import open_systems, precision_facts, precisions
+    from scope.merge import merge
+
+    recipe, base = recipe_of(adapter, tmp_path / "run", ["merge.dtype=bfloat16", "merge.tolerance=9"])
+    recipe.model.dtype = "float32"
+    merge(recipe, base)
+    found = precisions(recipe, open_systems(recipe))
+    assert found == {"base": "float32", "merged": "float32"} and precision_facts(found) == {"precision": "float32"}

@@ -191,24 +191,29 @@ class TransformersEngine(LocalEngine):
             log.info("prefixes are not shared: %s", refusal)
             return DynamicCache(config=self.model.config)
         width = max(map(len, rendered)) - 1
-        caches = []
+        layers: list[Any] = []  # (keys, values) of the whole batch: parts are put in as they come and never held twice
         for rows in trie.bins(rendered, self.engine.pack_tokens):
             packed = trie.pack([list(rendered[i][:-1]) for i in rows])
-            caches.append(trie.gather_cache(trie.prefill(self.model, packed), packed, range(len(rows)), width))
-        return _stacked(caches)
+            part = trie.gather_cache(trie.prefill(self.model, packed), packed, range(len(rows)), width).layers
+            if len(rows) == len(rendered):
+                layers = [(layer.keys, layer.values) for layer in part]
+            layers = layers or [
+                tuple(t.new_empty((len(rendered), *t.shape[1:])) for t in (layer.keys, layer.values)) for layer in part
+            ]
+            if len(rows) < len(rendered):
+                at = slice(rows[0], rows[-1] + 1)
+                for (keys, values), layer in zip(layers, part, strict=True):
+                    keys[at], values[at] = layer.keys, layer.values
+            del part
+        cache = DynamicCache()
+        for number in range(len(layers)):
+            keys, values = layers[number]
+            layers[number] = None
+            cache.update(keys, values, number)
+            del keys, values
+        return cache
 
     def close(self) -> None:
         """Drop the weights."""
         self._model = None
         release_memory()
-
-
-def _stacked(caches: list[Any]) -> Any:
-    """Batch caches of equal length, one after the other."""
-    import torch
-    from transformers import DynamicCache
-
-    if len(caches) == 1:
-        return caches[0]
-    layers = zip(*(cache.layers for cache in caches), strict=True)
-    return DynamicCache([(torch.cat([p.keys for p in ls]), torch.cat([p.values for p in ls])) for ls in layers])

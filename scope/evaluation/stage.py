@@ -13,8 +13,7 @@ from scope.evaluation import outcomes as table
 from scope.evaluation.results import Settings, missing_from_groups, results
 from scope.evaluation.suites import SUITES
 from scope.evaluation.suites.base import Row, Suite
-from scope.evaluation.systems import System, is_trained, open_systems
-from scope.models import pick_dtype
+from scope.evaluation.systems import System, is_trained, open_systems, precision_facts, precisions
 from scope.prompts import Chat
 from scope.recipe import Recipe, nearest
 
@@ -87,13 +86,14 @@ def plan(recipe: Recipe, suite: Suite, systems: Sequence[System]) -> Planned:
         "pool": loaded.key,
         "systems": {system.name: system.identity(recipe) for system in systems},
         "model": {k: v for k, v in recipe.part("model")["model"].items() if k not in ("mirror", "revision")},
-        "dtype": None if recipe.engine.kind == "openai" else pick_dtype(recipe.model.dtype),
+        "dtype": precisions(recipe, systems),
         "engine": recipe.part("engine")["engine"],
         "evaluation": settings,
         "seed": recipe.seed,
         "settings": suite.settings(recipe),
     }
-    return Planned(suite, folder_of(recipe, suite.name), items, key, dict(loaded.facts), [])
+    facts = {**loaded.facts, **precision_facts(key["dtype"])}
+    return Planned(suite, folder_of(recipe, suite.name), items, key, facts, [])
 
 
 def selected(suite: Suite, items: Sequence[Any], wanted: dict[str, str]) -> list[Any]:
@@ -120,7 +120,7 @@ def run(recipe: Recipe, systems: Sequence[System], planned: Sequence[Planned]) -
     """Ask every system every request of the suites, then have the judges label what they label."""
     store = Store(recipe.folder("store") / "completions.sqlite")
     for system in systems:
-        with opened(system.model, recipe.model, recipe.engine, system.adapter) as engine:
+        with opened(system.model, system.settings(recipe), recipe.engine, system.adapter) as engine:
             if any(work.suite.pinned for work in planned) and (faults := engine.unpinned()):
                 raise StageError("\n".join(faults))
             for work in planned:

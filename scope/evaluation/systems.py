@@ -1,15 +1,18 @@
 """What is evaluated side by side: the base, the prompt defence, and trained or merged weights."""
 
+import dataclasses
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from scope import artifacts, merge
 from scope.artifacts import StageError
-from scope.models import ResolvedModel, adapter_identity, resolve_model
+from scope.models import ResolvedModel, adapter_identity, pick_dtype, resolve_model
 from scope.prompts import Prompt, defended
 from scope.recipe import Recipe
+from scope.schema import ModelConfig
 
 #: Systems that need no training.
 UNTRAINED = ("base", "prompt_defense")
@@ -45,9 +48,39 @@ class System:
             return [f"{engine.azure.deployment or engine.model or recipe.model.base} at {served}", None]
         return [self.model.weights_sha256, self.adapter and self.adapter.sha256, self.model.identity]
 
+    def settings(self, recipe: Recipe) -> ModelConfig:
+        """How it is loaded: as `model` says, but merged weights that were kept in fp32 are never rounded after all.
+
+        Flash attention refuses fp32, so sdpa takes its place then.
+        """
+        dtype = pick_dtype(recipe.model.dtype)
+        if self.model is None or dtype == "float32" or merge.saved_dtype(self.model.path) != "float32":
+            return recipe.model
+        attention = recipe.model.attn_implementation
+        attention = "sdpa" if attention == "flash_attention_2" else attention
+        return dataclasses.replace(recipe.model, dtype="float32", attn_implementation=attention)
+
+    def precision(self, recipe: Recipe) -> str | None:
+        """The dtype it is computed in; None of a server's."""
+        return None if self.model is None else pick_dtype(self.settings(recipe).dtype)
+
     def prompt(self, prompt: Prompt) -> Prompt:
         """What it is sent for a suite's prompt."""
         return defended(prompt) if self.name == "prompt_defense" else prompt
+
+
+def precisions(recipe: Recipe, systems: Sequence[System]) -> dict[str, str | None]:
+    """System -> the dtype it is computed in."""
+    return {system.name: system.precision(recipe) for system in systems}
+
+
+def precision_facts(found: Mapping[str, str | None]) -> dict[str, str]:
+    """What a reader of the results is told of the dtypes."""
+    kinds = sorted({dtype for dtype in found.values() if dtype})
+    if len(kinds) < 2:
+        return {"precision": kinds[0]} if kinds else {}
+    each = ", ".join(f"{name} in {dtype}" for name, dtype in found.items())
+    return {"precision": f"{each}: a difference between them is also one of precision; model.dtype=float32 has none"}
 
 
 def open_systems(recipe: Recipe) -> list[System]:

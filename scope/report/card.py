@@ -187,7 +187,8 @@ def _what(product: Product, base: str) -> str:
         lines.append(
             f"- merged at coefficient {product.manifest['key']['merge']['coefficient']:g} in "
             f"{product.manifest['dtype']}; its logits differ from the adapter's by at most "
-            f"{product.manifest['logit_difference']:.2g} on checked prompts"
+            f"{product.manifest['logit_difference']:.2g} on checked prompts, whose logits have a standard deviation of "
+            f"{product.manifest['logit_spread']:.2g}"
         )
     return "\n".join(lines)
 

@@ -89,6 +89,7 @@ class Checkpoints(TrainerCallback):
         if not state.is_world_process_zero:
             return
         saved = self.folder / f"checkpoint-{state.global_step}"
+        artifacts.as_umask(saved)
         artifacts.write_json(saved / MARK, {"step": state.global_step})
         for step, path in checkpoints(self.folder).items():
             if step < state.global_step and step not in self.kept:
