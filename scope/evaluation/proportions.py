@@ -10,8 +10,8 @@ gives such numbers a score interval instead, and says which (`Interval.method`):
   the square-and-add of Newcombe, Statistics in Medicine 17 (1998) 873-890, method 10, on the two Wilson intervals.
   It takes the two for independent, which is conservative where they are positively correlated, as paired systems are.
 - `mean`: a mean of several such rates or differences of one set of items (overall accuracy): the mean of the parts'
-  score bounds. These are the limits of MOVER (Zou and Donner, Statistics in Medicine 27 (2008) 1693-1702) at correlation
-  one, so that no correlation of the cells of an item makes them too narrow.
+  score bounds. These are the limits of MOVER (Zou and Donner, Statistics in Medicine 27 (2008) 1693-1702) at
+  correlation one, so that no correlation of the cells of an item makes them too narrow.
 
 Everything else keeps the bootstrap, and so does what is no sum of such parts (a change of a difference), or is of
 shares rather than of yes and no.
@@ -82,7 +82,12 @@ def counts(rate: Rate) -> tuple[int, int] | None:
     """(count, n) of a proportion, and of a mean of proportions with equal n the sums of theirs; None of all else."""
     parts = [ratio for coefficient, ratio in rate.terms if coefficient > 0]
     sizes = {float(ratio.denominator.sum()) for ratio in parts}
-    if len(parts) < len(rate.terms) or len({c for c, _ in rate.terms}) > 1 or len(sizes) > 1 or not _of_yes_and_no(rate):
+    if (
+        len(parts) < len(rate.terms)
+        or len({c for c, _ in rate.terms}) > 1
+        or len(sizes) > 1
+        or not _of_yes_and_no(rate)
+    ):
         return None
     return sum(_count(ratio)[0] for ratio in parts), sum(_count(ratio)[1] for ratio in parts)
 
@@ -166,4 +171,7 @@ def _of_yes_and_no(rate: Rate) -> bool:
     def whole(column: Floats) -> bool:
         return bool(np.isin(column, (0.0, 1.0)).all())
 
-    return all(whole(r.numerator) and whole(r.denominator) and bool(np.all(r.numerator <= r.denominator)) for _, r in rate.terms)
+    return all(
+        whole(r.numerator) and whole(r.denominator) and bool(np.all(r.numerator <= r.denominator))
+        for _, r in rate.terms
+    )
