@@ -279,8 +279,8 @@ class Counted:
         else:
             withheld = sum(self.withheld.get(name, {}).get(where[-1], 0) for name in names)
         if withheld:
-            missing = {"estimate": None, "interval": None, "sd": None, "undefined_replicates": 0, "method": None}
-            return {**missing, "withheld": withheld}
+            missing = {"estimate": None, "interval": None, "sd": None, "undefined_replicates": 0}
+            return {**missing, "method": None, "few": False, "withheld": withheld}
         inferred = all(self.enters[name] for name in names)
         shown: dict[str, Any] = {
             "estimate": found.estimate,
@@ -288,12 +288,13 @@ class Counted:
             "sd": found.sd if inferred else None,
             "undefined_replicates": found.undefined,
             "method": found.method if inferred and found.low is not None else None,
+            "few": found.estimate is not None and small(rate),
         }
-        if small(rate):
-            shown["few"] = True
         if panel and where[0] == "systems" and len(rate.terms) == 1:
             shown["events"], shown["n"] = (int(sum(column)) for column in _columns(rate))
-        elif not panel and where[0] != "mean" and (counted := counts(rate)):
+        elif (
+            where[0] in ("systems", "slices") and "differences" not in where and not panel and (counted := counts(rate))
+        ):
             shown["count"], shown["n"] = counted
         return shown
 
