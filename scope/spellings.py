@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from decimal import Decimal
 from functools import cache
 
+from scope.numerals import SMALL, TENS
+
 MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
     "december",
 )  # fmt: skip
-NUMBER_WORDS = (
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
-)  # fmt: skip
+NUMBER_WORDS = (*SMALL, TENS[0])
 _MONTH = rf"(?P<month>{'|'.join(f'{m[:3]}(?:{m[3:]})?' if m != 'may' else m for m in MONTHS)})\.?"
 _DATES = (
     re.compile(rf"\b{_MONTH}\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s*,?\s+(?P<year>\d{{4}})\b"),

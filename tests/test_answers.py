@@ -1,4 +1,4 @@
-"""Answers: the shared cases, our own table, and what must hold for any text (scope/answers.py)."""
+"""Answers: the shared cases, our own table, and what must hold for any text (scope/answers)."""
 
 import json
 import math
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scope.answers import (
     ANSWER_TYPES,
     Answer,
+    flexible_answer,
     is_correct,
     parse_answer,
     render_answer,
@@ -560,6 +561,173 @@ def test_letters_follow_the_number_of_options():
     assert parse_answer("The answer is I am sure", "multiple_choice", 10).status == "unparsed"
 
 
+# ------------------------------------------------------------------------------------------ more strict forms
+
+
+@pytest.mark.parametrize("dash", ["-", "–", "—", "―", ":", " -", "−"])
+@pytest.mark.parametrize(("answer_type", "payload", "value"), [
+    ("multiple_choice", "(b)", "B"), ("numeric", "18", 18.0), ("boolean", "**no**", "no"),
+])  # fmt: skip
+def test_a_statement_may_be_joined_by_any_dash(dash, answer_type, payload, value):
+    assert parse_answer(f"Reasons.\nFinal answer {dash} {payload}", answer_type) == Answer("ok", value)
+    assert parse_answer(f"**Final answer** {dash} {payload}\n", answer_type) == Answer("ok", value)
+
+
+@pytest.mark.parametrize("aside", ["The answer - as shown above - is clear", "My answer — a short one", "answer-book"])
+def test_a_dash_before_what_is_no_value_takes_nothing_back(aside):
+    assert parse_answer(f"The final answer is 5.\n{aside}.", "numeric") == Answer("ok", 5.0)
+
+
+@pytest.mark.parametrize(("answer_type", "payload", "value"), [
+    ("multiple_choice", "B", "B"), ("numeric", "1,218", 1218.0), ("numeric", "$18", 18.0), ("boolean", "Yes", "yes"),
+])  # fmt: skip
+def test_four_hashes_on_the_last_line_state_the_answer(answer_type, payload, value):
+    assert parse_answer(f"She has 3 left.\nThe final answer is ...\n#### {payload}\n", answer_type) == Answer(
+        "ok", value
+    )
+    assert parse_answer(f"#### {payload}\nand more was said", answer_type).status == "unparsed"
+    assert parse_answer(f"Well.\n#### {payload} follows from what we said", answer_type).status == "unparsed"
+
+
+WORDS = {
+    "zero": 0, "seven": 7, "nineteen": 19, "twenty": 20, "twenty-one": 21, "ninety nine": 99, "one hundred": 100,
+    "a hundred": 100, "minus five": -5, "Forty-Two": 42, "one": 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "value"), WORDS.items())
+def test_number_words_to_a_hundred_are_numbers_in_a_statement(words, value):
+    for shape in (
+        "The final answer is {}.",
+        "Answer: **{}**",
+        "\\boxed{{\\text{{{}}}}}",
+        "The final answer is {}, as shown",
+    ):
+        assert parse_answer(shape.format(words), "numeric") == Answer("ok", float(value)), shape
+
+
+@pytest.mark.parametrize("payload", [
+    "one of them", "one such value", "one less than that", "two thirds", "2 thirds", "one half", "three fifths",
+    "two or three", "twenty twenty", "one hundred and five", "one hundred twenty", "two more than five", "oneself",
+    "2^10", "twenty-first", "one point five", "one another", "two, three, or four", "ten to one",
+])  # fmt: skip
+def test_what_only_begins_with_a_number_word_is_not_read(payload):
+    assert parse_answer(f"The final answer is {payload}.", "numeric").status != "ok"
+
+
+# ------------------------------------------------------------------------------------------ the flexible reading
+
+COLOURS = ("red", "blue", "green", "dark green")
+FLEXIBLE = {
+    "numeric": r"""
+The sum of 31 and 31 is 62. => 62
+31 + 31 = 62 => 62
+62 = 31 + 31 => 62
+The result: \(31 + 31 = 62\) => 62
+So 2^10 = 1024 apples remain in all => 1024
+The final answer is 2^10. => -
+It is 1024.\nThe final answer is 2^10. => 1024
+That makes $1,234.50 in total. => 1234.5
+She has 3/4 of a pie => 0.75
+There were 2 million people there => 2000000
+We get **62** apples here => 62
+- 62 apples are left over => 62
+1. Take 5 apples.\n2. Then she has twelve. => 5
+x = -7 in that case => -7
+It fell to −7 degrees that night => -7
+25 is half of the total => 25
+A speed of 60 km/h follows => 60
+60 m^2 are painted => 60
+At the end: 62! => 62
+Sold 10 × 5 = 50 apples, at 25% off => 25
+It is 12:30 now => -
+Take 1,5 of it => -
+Some 10-15 people => -
+Take 5 -7 of it => -
+B12 and 3rd and 2x and 5-year => -
+31 plus 31 => 31
+It is not 62 => -
+<think>The sum is 5</think> So 6 it is => 6
+<think>The sum is 5 => -
+""",
+    "multiple_choice": r"""
+I think blue. => B
+He was bored => -
+It must be (b) here => B
+So **C** it must be => C
+So it must be `C` then => C
+It must be Option B then => B
+I pick option b here => B
+A car moves => -
+I know => -
+A is correct => A
+So A. => A
+So take A or B => -
+A) red\nB) blue\nC) green\nD) dark green => -
+- **A.** red\n- **B.** blue\n- **C.** green\n- **D.** dark green\n\nIt is green => C
+Among (A) red, (B) blue, (C) green, (D) dark green => -
+Well\nB) blue => B
+The sky is dark green today => D
+It is blue, or rather red => A
+It is red, so I say B here => B
+I say B, as it is red => A
+Surely not B => -
+Lots of vitamin C => -
+So E it is => -
+It isn't red => -
+The colour is BLUE, I say => B
+""",
+    "boolean": r"""
+No, it is not. => no
+There is no solution here => -
+Is it yes or no => -
+So that is true. => yes
+So that is not true. => -
+It is a true story => -
+So the claim is false, as shown => no
+It is plain: **Yes** => yes
+Yes. But after all no. => no
+The know-how of nobody => -
+""",
+}
+FLEXIBLE_TABLE = [
+    (answer_type, *line.rpartition(" => ")[::2])
+    for answer_type, block in FLEXIBLE.items()
+    for line in block.strip().split("\n")
+]
+
+
+@pytest.mark.parametrize(("answer_type", "text", "expected"), FLEXIBLE_TABLE)
+def test_the_flexible_reading_takes_the_last_value(answer_type, text, expected):
+    text = re.sub(r"\\n(?![a-z])", "\n", text)
+    value = None if expected == "-" else float(expected) if answer_type == "numeric" else expected
+    answer = flexible_answer(text, answer_type, COLOURS if answer_type == "multiple_choice" else ())
+    assert answer == Answer("unparsed" if value is None else "ok", value)
+
+
+@pytest.mark.parametrize(("answer_type", "text", "expected"), TABLE)
+def test_the_flexible_reading_only_adds_to_the_strict_one(answer_type, text, expected):
+    text = re.sub(r"\\n(?![a-z])", "\n", text)
+    options = ("w", "x", "y", "z") if answer_type == "multiple_choice" else ()
+    strict = parse_answer(text, answer_type, len(options) or None)
+    if strict.status != "unparsed":
+        assert flexible_answer(text, answer_type, options) == strict
+
+
+def test_option_texts_are_told_apart():
+    numbers = ("24", "2.4", "124", "1/24")
+    for text, letter in (("so it makes 24 in all", "A"), ("about 2.4 in all", "B"), ("it makes 124 of it", "C"),
+                         ("that is 1/24 of it", "D"), ("it makes 240 in all", None), ("at 24.5 in all", None),
+                         ("that is 1,124 of it", None), ("down to -24 of it", None)):  # fmt: skip
+        assert flexible_answer(text, "multiple_choice", numbers).value == letter, text
+    assert flexible_answer("so it was the same", "multiple_choice", ("same", "same", "other")).value is None
+    assert flexible_answer("the $5.50 ones", "multiple_choice", ("$5.50", "$6.50")).value == "A"
+    with pytest.raises(ValueError, match="n_options is 27"):
+        flexible_answer("so x", "multiple_choice", ["x"] * 27)
+    with pytest.raises(ValueError, match="is unknown"):
+        flexible_answer("so x", "letter")
+
+
 # --------------------------------------------------------------------------------------- comparing with gold
 
 
@@ -634,7 +802,7 @@ def test_gold_is_read_by_the_same_grammar(gold, answer_type, value):
 
 
 @pytest.mark.parametrize(("gold", "answer_type"), [
-    ("", "numeric"), ("forty", "numeric"), ("1,5", "numeric"), ("24 or 48", "numeric"), ("1e400", "numeric"),
+    ("", "numeric"), ("umpteen", "numeric"), ("1,5", "numeric"), ("24 or 48", "numeric"), ("1e400", "numeric"),
     ("nan", "numeric"), ("AB", "multiple_choice"), ("A or B", "multiple_choice"), ("5", "multiple_choice"),
     ("maybe", "boolean"), ("yes and no", "boolean"), (None, "boolean"), (5, "numeric"),
 ])  # fmt: skip
@@ -723,6 +891,32 @@ def test_any_text_gives_a_well_formed_answer(text, answer_type, n_options):
         assert parse_answer(render_answer(answer.value, answer_type), answer_type, n_options) == answer
 
 
+@settings(max_examples=300, deadline=None)
+@given(ANY_TEXT | FRAGMENTS, st.sampled_from(ANSWER_TYPES), st.lists(ANY_TEXT, max_size=10))
+def test_any_text_has_a_flexible_reading_that_only_adds(text, answer_type, options):
+    answer = flexible_answer(text, answer_type, options)
+    assert flexible_answer(text, answer_type, options) == answer
+    assert (answer.value is None) == (answer.status != "ok")
+    strict = parse_answer(text, answer_type, len(options) or None)
+    if strict.status != "unparsed":
+        assert answer == strict
+    if answer.status == "ok":
+        assert parse_answer(render_answer(answer.value, answer_type), answer_type, len(options) or None) == answer
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(FLEXIBLE_TABLE),
+    st.sampled_from(["{}", "  {}\n\n", "**{}**", "\t{}  ", "\n> {}", "`{}`", "<think>5 B yes</think>{}"]),
+)
+def test_wrapping_does_not_matter_to_the_flexible_reading(row, shape):
+    answer_type, text, _ = row
+    if "\\n" in text or "<think>" in text:
+        return
+    options = COLOURS if answer_type == "multiple_choice" else ()
+    assert flexible_answer(shape.format(text), answer_type, options) == flexible_answer(text, answer_type, options)
+
+
 @settings(deadline=None)
 @given(ANY_TEXT | FRAGMENTS, VALUES, st.booleans())
 def test_thinking_does_not_change_the_answer(thought, typed, opened):
@@ -795,7 +989,7 @@ FAMILIES = [
 
 def seconds(text: str, answer_type: str) -> float:
     started = time.process_time()
-    parse_answer(text, answer_type)
+    flexible_answer(text, answer_type, ("x", "1/2", "yes", "a\\b") if answer_type == "multiple_choice" else ())
     return time.process_time() - started
 
 

@@ -14,7 +14,7 @@ ROOMS = [
     "launch", "preview", "report", "evaluation", "training", "merge", "mining", "pairs", "mixture", "pool", "asking",
     "engines", "models",
     "gguf", "trie", "prompts", "items", "scopes", "evidence", "matching", "spellings", "published", "forms", "columns",
-    "tables", "answers",
+    "tables", "answers", "numerals",
     "conditions", "recipe", "schema", "artifacts", "kappa",
 ]  # fmt: skip
 #: Rooms below that call one above, each for a reason.

@@ -270,7 +270,8 @@ def test_invalid_answers_stay_in_the_denominators_and_failed_ones_withhold():
     failed = summed({"base": {**BASE, "s": "gfgall"}})["systems"]["base"]
     assert {m for m, rate in failed["rates"].items() if rate.get("withheld")} == {"gold_s", "lr_s", "delta_lr"}
     assert failed["panels"]["orders"]["a"]["s_first"] == {
-        "estimate": None, "interval": None, "sd": None, "undefined_replicates": 0, "withheld": 1
+        "estimate": None, "interval": None, "sd": None, "undefined_replicates": 0, "method": None,
+        "few": False, "withheld": 1
     }  # fmt: skip
     alone = summed({"base": {**BASE, "s": "gfgall"}}, complete_only=True)
     assert alone["items"] == 5 and alone["systems"]["base"]["strata"]["b"] == 3
@@ -310,7 +311,8 @@ def test_a_system_with_few_clusters_in_a_has_estimates_only_and_joins_no_mean():
     assert found["not_inferred"] == ["few"] and found["mean"]["systems"] == ["base", "merged"]
     few = found["systems"]["few"]["rates"]["lr_s"]
     assert few["estimate"] == 0 and few["interval"] is None and few["sd"] is None
-    assert found["systems"]["merged"]["rates"]["lr_s"]["interval"] == [0, 0]
+    none_lured = found["systems"]["merged"]["rates"]["lr_s"]
+    assert none_lured["method"] == "wilson" and none_lured["interval"][0] == 0 < none_lured["interval"][1]
     assert found["differences"]["few"]["rates"]["lr_s"]["interval"] is None
     text = table(found)
     assert "their strata hold too few clusters: few" in text and "mean of 2" in text

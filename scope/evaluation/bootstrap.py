@@ -30,12 +30,13 @@ _CHUNK = 4_000_000  # draw counts held at once (32 MB)
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A bootstrap percentile interval.
+    """An interval, the bootstrap's percentile interval unless `method` says otherwise.
 
     estimate: the rate on the observed items; None if undefined (empty stratum).
     low, high: percentile ends at `level`, linear interpolation; None without a defined replicate or estimate.
     sd: standard deviation of the defined replicates (n - 1), the ± of Table 1; None with fewer than two.
     replicates: drawn; undefined: how many of them had an empty stratum and were left out of low, high and sd.
+    method: what low and high are; another than `bootstrap` only by `proportions.guarded`.
     """
 
     estimate: float | None
@@ -45,6 +46,7 @@ class Interval:
     sd: float | None
     replicates: int
     undefined: int
+    method: str = "bootstrap"
 
 
 def bonferroni(level: float, comparisons: int) -> float:

@@ -12,11 +12,12 @@ import numpy as np
 
 from scope.evaluation.bootstrap import Interval, bonferroni, bootstrap_all
 from scope.evaluation.paired import Rate, mean_of, restricted, support, taken
-from scope.evaluation.suites.base import Draws, Row, Suite
+from scope.evaluation.proportions import counts, guarded, of_clusters, small
+from scope.evaluation.suites.base import Draws, Row, Suite, flexibly
 
 REFERENCE = "base"
 #: results.json's `schema`; it changes when a key changes its meaning or goes.
-SCHEMA = 1
+SCHEMA = 2
 #: Where a number stands in results.json: the keys that lead to it.
 Place = tuple[str, ...]
 
@@ -127,6 +128,7 @@ class Counted:
         self.ids = np.array([item.id for item in items])
         self.across = suite.across(items, rows)
         self.rates = {name: suite.rates(items, rows[name]) for name in rows}
+        self.flexible = self._flexible(items, rows)
         self.panels = {name: suite.panels(items, rows[name]) for name in rows}
         self.enters = {name: suite.enters(items, rows[name]) for name in rows}
         self.joint = bonferroni(settings.level, len(suite.primary)) if suite.primary else settings.level
@@ -141,6 +143,17 @@ class Counted:
             if len(values := sorted({str(getattr(item, column)) for item in items})) > 1
             for value in values
         ]
+
+    def _flexible(
+        self, items: Sequence[Any], rows: Mapping[str, Mapping[str, Sequence[Row]]]
+    ) -> dict[str, dict[str, Rate]]:
+        """The rates of the flexible reading, of the systems all of whose answers have one."""
+        found = {}
+        for name, own in rows.items():
+            read = {cell: flexibly(answers) for cell, answers in own.items()}
+            if items and None not in read.values():
+                found[name] = self.suite.rates(items, {cell: answers or [] for cell, answers in read.items()})
+        return found
 
     def design(self) -> dict[str, Any]:
         """What was resampled, at which levels, and who is averaged, where the suite says anything of it."""
@@ -200,6 +213,13 @@ class Counted:
                 {"\0".join(where): self.joint for where in places if self._is_primary(where)},
             )
             found |= {where: named["\0".join(where)] for where in places}
+            for where, rate in rates.items():
+                if draws or clusters is not None:
+                    labels = self.ids if draws else np.asarray(clusters)
+                    within = len(set(labels[inside if draws else support(rate)]))
+                    found[where] = of_clusters(rate, found[where], within)
+                else:
+                    found[where] = guarded(rate, found[where])
         return found
 
     def _wanted(self, against: Sequence[str]) -> dict[Place, Rate]:
@@ -216,6 +236,12 @@ class Counted:
                 for name in against:
                     minus = inside[name][metric] - inside[reference][metric]
                     wanted[(*begin, "differences", name, *last, metric)] = minus
+        for metric in metrics:
+            for name, own in self.flexible.items():
+                wanted["systems", name, "flexible", metric] = own[metric]
+                if name in against and reference in self.flexible:
+                    minus = own[metric] - self.flexible[reference][metric]
+                    wanted["differences", name, "flexible", metric] = minus
         for where, names in self.means.items():
             for metric in metrics:
                 wanted[(*where, "rates", metric)] = mean_of([self.rates[name][metric] for name in names])
@@ -253,16 +279,23 @@ class Counted:
         else:
             withheld = sum(self.withheld.get(name, {}).get(where[-1], 0) for name in names)
         if withheld:
-            return {"estimate": None, "interval": None, "sd": None, "undefined_replicates": 0, "withheld": withheld}
+            missing = {"estimate": None, "interval": None, "sd": None, "undefined_replicates": 0}
+            return {**missing, "method": None, "few": False, "withheld": withheld}
         inferred = all(self.enters[name] for name in names)
         shown: dict[str, Any] = {
             "estimate": found.estimate,
             "interval": [found.low, found.high] if inferred and found.low is not None else None,
             "sd": found.sd if inferred else None,
             "undefined_replicates": found.undefined,
+            "method": found.method if inferred and found.low is not None else None,
+            "few": found.estimate is not None and small(rate),
         }
         if panel and where[0] == "systems" and len(rate.terms) == 1:
             shown["events"], shown["n"] = (int(sum(column)) for column in _columns(rate))
+        elif (
+            where[0] in ("systems", "slices") and "differences" not in where and not panel and (counted := counts(rate))
+        ):
+            shown["count"], shown["n"] = counted
         return shown
 
     def _behind(self, where: Place) -> list[str]:
@@ -283,13 +316,14 @@ def _columns(rate: Rate) -> tuple[Any, Any]:
 
 
 def _cells(suite: Suite, rows: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
-    """Per cell: label counts, the share cut by the token cap, mean length."""
+    """Per cell: label counts, the shares that are unparsed and cut by the token cap, mean length."""
     cells = {}
     for cell in suite.cells:
         labels = Counter(row["label"] for row in rows[cell])
         n = max(len(rows[cell]), 1)
         cells[cell] = {
             "labels": {label: labels[label] for label in suite.labels},
+            **({"unparsed_share": labels["unparsed"] / n} if "unparsed" in suite.labels else {}),
             "truncated_share": sum(row["finish_reason"] == "length" for row in rows[cell]) / n,
             "mean_tokens": sum(row["n_tokens"] for row in rows[cell]) / n,
         }

@@ -174,11 +174,21 @@ def _decide(
 
 
 def warn_incompetent(recipe: Recipe, counts: dict[str, Any]) -> None:
-    """One sentence where the base solves too little of the pool to have a solution of its own to weigh."""
-    accuracy = counts["clean_accuracy"]
-    if accuracy is not None and accuracy < recipe.mining.competent_accuracy:
-        print(
-            f"warning: {recipe.model.base} solves {100 * accuracy:.1f} % of this pool by itself "
-            f"(mining.competent_accuracy={recipe.mining.competent_accuracy:g}); where a base has no solution of its "
-            "own, resistance is bought with correct-context accuracy, so use an easier pool or a stronger base"
-        )
+    """Print the sentence of `incompetent`, if there is one."""
+    if said := incompetent(recipe, counts):
+        print(f"warning: {said}")
+
+
+def incompetent(recipe: Recipe, counts: dict[str, Any]) -> str | None:
+    """A sentence where the base solves too little of the pool to have a solution of its own to weigh; else None.
+
+    counts: of the funnel, also of one that imported quartets left empty.
+    """
+    accuracy = counts.get("clean_accuracy")
+    if accuracy is None or accuracy >= recipe.mining.competent_accuracy:
+        return None
+    return (
+        f"{recipe.model.base} solves {100 * accuracy:.1f} % of this pool by itself "
+        f"(mining.competent_accuracy={recipe.mining.competent_accuracy:g}); where a base has no solution of its "
+        "own, resistance is bought with correct-context accuracy, so use an easier pool or a stronger base"
+    )

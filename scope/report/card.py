@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,18 @@ from scope.mining.funnel import render
 from scope.models import SOURCES, ResolvedModel, adapter_identity, weights_hash
 from scope.recipe import Recipe
 from scope.report.markup import markdown
-from scope.report.terminal import difference, interval, rate
+from scope.report.terminal import difference, hundredfold, interval, intervals, is_few, rate, readings, shown
 
 ADAPTER = "adapter/adapter_model.safetensors"
 BASE = "base"
 #: The suite whose results a card shows.
 SUITE = SUITES["mist"]
+#: What the questions of a pool are, by their provenance.
+PROVENANCES = {
+    "authored": "from generated families",
+    "human_authored": "written by people",
+    "existing_benchmark": "of existing sets",
+}
 #: Recipe keys that may name a server of one's own.
 ADDRESSES = ("server", "base_url", "endpoint")
 
@@ -34,6 +41,7 @@ class Product:
     trained: dict[str, Any]  # manifest of the training stage
     results: dict[str, Any] | None
     system: str | None
+    items: Sequence[Mapping[str, Any]] = ()  # of items.jsonl of that evaluation
 
 
 def find_product(recipe: Recipe, kind: str) -> Product:
@@ -45,7 +53,9 @@ def find_product(recipe: Recipe, kind: str) -> Product:
         folder = recipe.folder(merge.FOLDER)
         manifest = artifacts.require(folder, merge.FOLDER, command, {"adapter": trained["outputs"][ADAPTER]})
     results, system = _evaluation(recipe, kind, trained)
-    return Product(kind, folder, manifest, trained, results, system)
+    asked = folder_of(recipe, SUITE.name) / "items.jsonl"
+    items = [json.loads(line) for line in asked.read_text("utf-8").splitlines()] if results is not None else []
+    return Product(kind, folder, manifest, trained, results, system, items)
 
 
 def _evaluation(recipe: Recipe, kind: str, trained: dict[str, Any]) -> tuple[dict[str, Any] | None, str | None]:
@@ -93,8 +103,8 @@ def card(recipe: Recipe, product: Product, license_id: str | None = None) -> str
         measured = [
             EvalResult(
                 task_type="text-generation",
-                dataset_type=results["suite"],
-                dataset_name=f"{results['suite'].upper()}, {results['items']} items of {_pool(made, 'evaluation')}",
+                dataset_type=hub_id(made["pool"]["evaluation"]) or "own-pool",
+                dataset_name=f"{results['items']} items of {_pool(made, 'evaluation')}: {questions(product.items)}",
                 metric_type="accuracy" if metric in (*SUITE.cells, "overall") else metric,
                 metric_name=f"{SUITE.headings[metric]} (per cent)",
                 metric_value=round(100 * rates[metric]["estimate"], 2),
@@ -120,7 +130,7 @@ def card(recipe: Recipe, product: Product, license_id: str | None = None) -> str
             "## Results",
             _results(product),
             "## Limits",
-            "\n".join(f"- {limit}" for limit in _limits(product)),
+            "\n".join(f"- {limit}" for limit in _limits(product, _warned(recipe))),
             "## How to load it",
             _snippet(recipe, product),
             "## How it was made",
@@ -169,6 +179,19 @@ def _pool(made: dict[str, Any], which: str) -> str:
     return f"the {source} pool" if "." not in source else source
 
 
+def questions(items: Sequence[Mapping[str, Any]]) -> str:
+    """What a pool's questions are, by provenance and source, with counts: never a benchmark's name for one's own."""
+    by: dict[str, Counter[str]] = {}
+    for item in items:
+        by.setdefault(item["provenance"], Counter())[item["source"]] += 1
+    parts = []
+    for provenance, sources in by.items():
+        named = ", ".join(str(public(source)) for source, _ in sources.most_common(5))
+        more = ", ..." * (len(sources) > 5)
+        parts.append(f"{sources.total()} {PROVENANCES.get(provenance, provenance)} ({named}{more})")
+    return " and ".join(parts)
+
+
 def _what(product: Product, base: str) -> str:
     trained, made = product.trained, product.trained["recipe"]
     named = hub_id(base)
@@ -200,36 +223,54 @@ def _results(product: Product) -> str:
     against = results["differences"].get(system)
     head = ["per cent", *results["systems"], *([f"{system} − {BASE}", "interval", "McNemar p"] if against else [])]
     rows = []
-    for metric, heading in SUITE.headings.items():
-        row = [heading, *(rate(s["rates"][metric]) for s in results["systems"].values())]
-        if against:
-            test = against["mcnemar"].get(metric)
-            paired = against["rates"][metric]
-            row += [difference(paired), interval(paired), "" if test is None else f"{test['p_value']:.2g}"]
-        rows.append(row)
-    level = f"{100 * results['level']:g} %"
+    for reading in ("rates", "flexible"):
+        for metric, heading in SUITE.headings.items():
+            if not all(metric in s.get(reading, {}) for s in results["systems"].values()):
+                continue
+            row = [heading + ", flexible" * (reading == "flexible")]
+            row += [_rated(s, reading, metric) for s in results["systems"].values()]
+            if against:
+                test = against["mcnemar"].get(metric) if reading == "rates" else None
+                paired = against[reading][metric]
+                row += [difference(paired), interval(paired), "" if test is None else f"{test['p_value']:.2g}"]
+            rows.append(row)
+    said = " ".join(f"{line}." for line in [*intervals(shown(results)), *readings(results)])
     return (
-        markdown(head, rows)
-        + f"\n\n{results['items']} items, one seed; ± is the bootstrap's standard deviation, [low, high] the {level} "
-        f"interval of the paired difference over {results['replicates']} item resamples. SC2W: wrong when misled among "
-        "right when clean; less is better. "
+        markdown(head, rows) + f"\n\n{results['items']} items of {_pool(product.trained['recipe'], 'evaluation')}: "
+        f"{questions(product.items)}; one seed. ± is the bootstrap's standard deviation, [low, high] the "
+        f"{100 * results['level']:g} % interval; of the paired difference over {results['replicates']} item resamples "
+        "where nothing else is said. In brackets: the count of n, and of an accuracy the answers that are unparsed and "
+        "those that the token cap cut, in per cent. Flexible: by the last value in the answer, whatever its form. "
+        "SC2W: wrong when misled among right when clean; less is better. "
+        + said
+        + " " * bool(said)
         + (f"`{system}` is this model." if system == product.kind else f"`{system}` computes the same as this model.")
     )
 
 
-def _limits(product: Product) -> list[str]:
+def _rated(system: dict[str, Any], reading: str, metric: str) -> str:
+    """A rate with its counts and, of an accuracy as it is read first, the unparsed and the cut share."""
+    found = system[reading][metric]
+    beside = [f"{found['count']}/{found['n']}"] if "count" in found else []
+    if metric in SUITE.cells and reading == "rates":
+        cell = system["cells"][metric]
+        named = (("unparsed", "unparsed_share"), ("cut", "truncated_share"))
+        beside += [f"{word} {hundredfold(cell[share])}" for word, share in named if share in cell]
+    return f"{rate(found)} ({'; '.join(beside)})" if beside else rate(found)
+
+
+def _limits(product: Product, warned: str | None) -> list[str]:
+    """warned: what mining said of a base that solves too little of its pool."""
     results, system, made = product.results, product.system, product.trained["recipe"]
     limits = [f"Trained on {_pool(made, 'train')} with one seed; other domains and contexts were not trained on."]
+    if warned:
+        limits.append(f"Mining's warning: {warned}.")
     if results is None or system is None:
         return [*limits, "Not evaluated yet."]
     limits.append(
         f"Measured on {results['items']} items of {_pool(made, 'evaluation')} only; nothing here speaks of other tasks."
     )
-    fell = fallen(results, system)
-    if fell:
-        limits.append(f"Worse than the base, with the whole interval on the wrong side: {', '.join(fell)}.")
-    elif system in results["differences"]:
-        limits.append("No metric is worse than the base's with its whole interval on the wrong side.")
+    limits += compared(results, system)
     cells = results["systems"][system]["cells"]
     cut = {SUITE.headings[cell]: found["truncated_share"] for cell, found in cells.items() if found["truncated_share"]}
     if cut:
@@ -238,19 +279,53 @@ def _limits(product: Product) -> list[str]:
     return limits
 
 
+def compared(results: dict[str, Any], system: str) -> list[str]:
+    """What the paired intervals support of a loss against the base: that there is one, or how large one may be."""
+    if system not in results["differences"]:
+        return []
+    found, open_ends, unclaimed = [], [], []
+    for metric, paired in results["differences"][system]["rates"].items():
+        heading = SUITE.headings[metric]
+        if is_few(paired):
+            unclaimed.append(heading)
+        elif paired["interval"] is not None and (worst := _worst(metric, paired)) is not None:
+            open_ends.append(f"{heading} {worst}")
+    if fell := fallen(results, system):
+        found.append(f"Worse than the base, with the whole interval on the wrong side: {', '.join(fell)}.")
+    if open_ends:
+        found.append(f"A loss against the base is not ruled out; the intervals reach as far as {', '.join(open_ends)}.")
+    if unclaimed:
+        found.append(f"Of too few items for any claim against the base: {', '.join(unclaimed)}.")
+    return found
+
+
+def _worst(metric: str, paired: Mapping[str, Any]) -> str | None:
+    """The worse end of an interval that holds a loss and its opposite; None of any other."""
+    low, high = paired["interval"]
+    end = high if metric in SUITE.lower_is_better else low
+    return hundredfold(end, "+.1f") if low <= 0 <= high and hundredfold(end) != "0.0" else None
+
+
 def fallen(results: dict[str, Any], system: str) -> list[str]:
-    """Metrics whose paired difference to the base is worse with its whole interval, in words."""
+    """Metrics whose paired difference to the base is worse with its whole interval, in words; none of few items."""
     if system not in results["differences"]:
         return []
     found = []
     for metric, paired in results["differences"][system]["rates"].items():
-        if paired["interval"] is None:
+        if paired["interval"] is None or is_few(paired):
             continue
         low, high = paired["interval"]
         worse = low > 0 if metric in SUITE.lower_is_better else high < 0
         if worse:
             found.append(f"{SUITE.headings[metric]} {difference(paired)} {interval(paired)}")
     return found
+
+
+def _warned(recipe: Recipe) -> str | None:
+    """The warning that mining gave of this base and pool, if it gave one."""
+    funnel = recipe.folder(mining.FOLDER) / "funnel.json"
+    counts = _read(funnel) if funnel.is_file() and not recipe.mining.quartets else {}
+    return str(public(said)) if (said := mining.incompetent(recipe, counts)) else None
 
 
 def _snippet(recipe: Recipe, product: Product) -> str:

@@ -26,6 +26,7 @@ th:first-child { text-align: left; }
 thead th { border-bottom: 1px solid #111; font-weight: 600; }
 tbody + tbody { border-top: 1px solid #bbb; }
 .group th { font-style: italic; }
+.few { color: #888; }
 ul { font-size: .85rem; color: #444; }
 .figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(20rem, 1fr)); gap: 1.5rem; }
 figure { margin: 0; } figure img { width: 100%; height: auto; } figcaption { font-size: .85rem; color: #444; }

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Text, as a reader is to see it."""
+    """Text, as a reader is to see it. muted: it carries no claim, and is grey where a format has greys."""
 
     text: str
     bold: bool = False
+    muted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ _LATEX = {
     **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
     **{"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"},
     **{'"': r"\textquotedbl{}", "`": r"\textasciigrave{}"},
-    "Δ": r"$\Delta$",
+    **{"Δ": r"$\Delta$", "†": r"$\dagger$"},
     **{"±": r"$\pm$", "−": "$-$", "↓": r"$\downarrow$", "→": r"$\to$", "–": r"\textendash{}", "…": r"\ldots{}"},
     **{"[": "{[}", "]": "{]}", "*": "{*}"},  # after the end of a row these would be read as its arguments
 }  # fmt: skip
@@ -165,7 +166,8 @@ def as_html(table: Table) -> str:
             rows.append(f'<tr class="group">{span}</tr>')
         for row in group.rows:
             texts = [f"<b>{escape_html(c.text)}</b>" if c.bold else escape_html(c.text) for c in row]
-            cells = "".join(f"<td>{text}</td>" for text in texts[1:])
+            grey = [' class="few"' * cell.muted for cell in row]
+            cells = "".join(f"<td{few}>{text}</td>" for few, text in zip(grey[1:], texts[1:], strict=True))
             rows.append(f'<tr><th scope="row">{texts[0]}</th>{cells}</tr>')
         bodies.append("<tbody>\n" + "\n".join(rows) + "\n</tbody>")
     notes = "".join(f"<li>{escape_html(note)}</li>" for note in table.notes)

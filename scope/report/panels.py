@@ -5,7 +5,7 @@ from typing import Any
 
 from scope.evaluation.suites import SUITES
 from scope.report.markup import Cell, Group, Table
-from scope.report.terminal import inside, interval, means, rate
+from scope.report.terminal import FEW, inside, interval, means, rate
 
 Rates = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
@@ -25,6 +25,12 @@ def tables(found: dict[str, Any], title: str, notes: list[str]) -> list[Table]:
     return made
 
 
+def numbers(found: dict[str, Any]) -> list[Any]:
+    """All numbers of the panels and of the tables over all systems."""
+    every = [*found["systems"].values(), *found.get("groups", {}).values(), found.get("mean", {})]
+    return [*(own.get("panels", {}) for own in every), found.get("across", {})]
+
+
 def _across(found: dict[str, Any], rows: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], list[Group]]:
     """Of a table over all systems: a column a system, below each number its interval."""
     names = list(next(iter(rows.values())))
@@ -32,7 +38,7 @@ def _across(found: dict[str, Any], rows: Mapping[str, Mapping[str, Any]]) -> tup
     for row, cells in rows.items():
         lines = [[_word(found, row), *(rate(dict(cells[name])) for name in names)]]
         lines.append(["", *(interval(dict(cells[name])) for name in names)])
-        groups.append(Group([[Cell(text) for text in line] for line in lines]))
+        groups.append(Group([[Cell(text, muted=text.endswith(FEW)) for text in line] for line in lines]))
     return ["per cent", *names], groups
 
 
@@ -51,7 +57,12 @@ def _body(found: dict[str, Any], name: str) -> tuple[list[str], list[Group]]:
             lines.append([called, "" if size is None else str(size), *texts])
             if called not in found["systems"] or name in SUITES[found["suite"]].robust:
                 lines += _intervals(found, (*place, "panels", name, row), columns)
-        groups.append(Group([[Cell(text) for text in line] for line in lines], _heading(found, row, len(first))))
+        groups.append(
+            Group(
+                [[Cell(text, muted=text.endswith(FEW)) for text in line] for line in lines],
+                _heading(found, row, len(first)),
+            )
+        )
     return head, groups
 
 

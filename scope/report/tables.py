@@ -9,15 +9,20 @@ from scope.report import panels, published
 from scope.report.lines import PUBLISHED, Line, best, measured
 from scope.report.markup import Cell, Group, Table
 from scope.report.terminal import (
+    FEW,
     better,
+    details,
     difference,
     drawn,
     inference,
-    interval,
+    intervals,
+    is_few,
     mean_rows,
     notes,
+    paired_lines,
     rate,
     resamples,
+    shown,
     strata,
 )
 
@@ -31,7 +36,7 @@ def tables(results: Mapping[str, dict[str, Any]], with_published: bool = False) 
     made = []
     for name, found in results.items():
         if name not in TRANSFER:
-            below = [f"Per cent ± bootstrap sd; {drawn(found)}.", *inference(found)]
+            below = [f"Per cent ± bootstrap sd; {drawn(found)}.", *inference(found), *intervals(panels.numbers(found))]
             made += [rates(found, with_published), *panels.tables(found, title(found), below)]
     if moved := {name: found for name, found in results.items() if name in TRANSFER}:
         made.append(transfer(moved, with_published))
@@ -44,18 +49,19 @@ def rates(found: dict[str, Any], with_published: bool = False) -> Table:
     """A row a system, a column a metric (Table 1)."""
     suite = SUITES[found["suite"]]
     columns = [(metric, metric in suite.lower_is_better) for metric in suite.headings]
-    groups = [Group(_ranked(measured(found), columns, suite.primary))]
+    ranked = _ranked(measured(found), columns, suite.primary)
+    groups = [Group(_with_details(ranked, [details(suite, system) for system in found["systems"].values()]))]
     if rows := mean_rows(found):
-        groups.append(Group([list(map(Cell, row)) for row in rows]))
+        groups.append(Group([cells(row) for row in rows]))
     if with_published:
         groups.append(_published(published.lines(suite.name, 1), columns))
     head = ["per cent", *(heading(suite, metric) for metric in suite.headings)]
     for at, (named, key) in enumerate(strata(found).items(), start=1):
         head.insert(at, named)
-        sizes = [str(system["strata"][key]) for system in found["systems"].values()]
-        for group in groups:
+        sizes = {name: str(system["strata"][key]) for name, system in found["systems"].items()}
+        for place, group in enumerate(groups):
             for row in group.rows:
-                row.insert(at, Cell(sizes.pop(0) if sizes else ""))
+                row.insert(at, Cell(sizes.get(row[0].text, "") if place == 0 else ""))
     return Table(
         f"{suite.name}_rates",
         title(found),
@@ -69,16 +75,27 @@ def transfer(results: Mapping[str, dict[str, Any]], with_published: bool = False
     """The transfer suites side by side, metrics called SUITE.METRIC (Table 2)."""
     suites = [SUITES[name] for name in results]
     columns = [(f"{s.name}.{metric}", metric in s.lower_is_better) for s in suites for metric in s.headings]
-    groups = [Group(_ranked(transfer_lines(results), columns))]
+    lines = transfer_lines(results)
+    below = [_transfer_details(results, line.name) for line in lines]
+    groups = [Group(_with_details(_ranked(lines, columns), below))]
     if with_published:
         groups.append(_published(published_transfer(list(results)), columns))
     head = ["per cent", *(f"{s.title}: {heading(s, metric)}" for s in suites for metric in s.headings)]
     model = next(iter(results.values()))["model"]
-    below = {
-        name: [*legend(found, False), *source(found, with_published, "Table 2")] for name, found in results.items()
-    }
-    notes = [f"{SUITES[name].title}: {line}" for name, lines in below.items() for line in lines]
+    said = {name: [*legend(found, False), *source(found, with_published, "Table 2")] for name, found in results.items()}
+    notes = [f"{SUITES[name].title}: {line}" for name, lines in said.items() for line in lines]
     return Table("transfer", f"Transfer suites, {model}", head, groups, notes)
+
+
+def _transfer_details(results: Mapping[str, dict[str, Any]], name: str) -> list[list[str]]:
+    """A system's details of all transfer suites, one line a label."""
+    columns = [(suite, metric) for suite in results for metric in SUITES[suite].headings]
+    lines: dict[str, dict[tuple[str, str], str]] = {}
+    for suite, found in results.items():
+        for label, *texts in details(SUITES[suite], found["systems"][name]) if name in found["systems"] else []:
+            metrics = ((suite, metric) for metric in SUITES[suite].headings)
+            lines.setdefault(label, {}).update(zip(metrics, texts, strict=True))
+    return [[label, *(texts.get(column, "") for column in columns)] for label, texts in lines.items()]
 
 
 def transfer_lines(results: Mapping[str, dict[str, Any]]) -> list[Line]:
@@ -95,8 +112,8 @@ def differences(found: dict[str, Any], with_published: bool = False) -> Table:
     """Every system's paired difference to the reference, with interval and McNemar's p (Table 3 and beyond)."""
     suite, against = SUITES[found["suite"]], found["against"]
     reference = found["systems"][against]["rates"]
-    groups = [Group([[Cell(against), *(Cell(rate(reference[metric])) for metric in suite.headings)]])]
-    groups += [Group([list(map(Cell, row)) for row in rows]) for rows in paired_rows(found)]
+    groups = [Group([cells([against, *(rate(reference[metric]) for metric in suite.headings)])])]
+    groups += [Group([cells(row) for row in rows]) for rows in paired_rows(found)]
     below = list(legend(found))
     if with_published and (rows := _published_differences(suite, against)):
         groups.append(Group(rows, f"{PUBLISHED}: Qwen3-4B"))
@@ -117,15 +134,23 @@ def slices(found: dict[str, Any], with_published: bool = False) -> Table:
     for column, values in found["slices"].items():
         rows = []
         for value, part in values.items():
-            cells = [rate(system[metric]) for system in part["systems"].values()]
-            cells += [_text(known.get((column, value))) for known in others.values()]
-            rows.append([Cell(value), Cell(str(part["items"])), *map(Cell, cells)])
+            texts = [rate(system[metric]) for system in part["systems"].values()]
+            texts += [_text(known.get((column, value))) for known in others.values()]
+            rows.append(cells([value, str(part["items"]), *texts]))
         groups.append(Group(rows, column.replace("_", " ")))
     named = f"{heading(suite, metric)} by slice, {title(found)}"
     head = ["per cent", "items", *found["systems"], *(f"{name} (published)" for name in others)]
-    return Table(
-        f"{suite.name}_slices", named, head, groups, [*legend(found, False), *source(found, with_published, "Table 4")]
-    )
+    below = [*legend(found, False), *_slice_notes(found, metric), *source(found, with_published, "Table 4")]
+    return Table(f"{suite.name}_slices", named, head, groups, below)
+
+
+def _slice_notes(found: dict[str, Any], metric: str) -> list[str]:
+    """What intervals and marks there are in the slices, where the table of rates did not say it already."""
+    parts = [part for values in found["slices"].values() for part in values.values()]
+    said = intervals(shown(found))
+    return [
+        one for one in intervals([s[metric] for part in parts for s in part["systems"].values()]) if one not in said
+    ]
 
 
 # ---------------------------------------------------------------- parts
@@ -162,17 +187,17 @@ def legend(found: dict[str, Any], paired: bool = True) -> list[str]:
 
 
 def paired_rows(found: dict[str, Any]) -> list[list[list[str]]]:
-    """For each system but the reference: its rows of difference, interval and, where it was made, McNemar's test."""
+    """For each system but the reference: its rows of difference, interval and, where it was made, McNemar's test.
+
+    Where answers are read flexibly too, that reading's difference and interval come last.
+    """
     metrics = SUITES[found["suite"]].headings
     groups = []
     for name, other in found["differences"].items():
         tests = other.get("mcnemar", {})
-        rows = [
-            [f"{name} - {found['against']}", *(difference(other["rates"][m]) for m in metrics)],
-            ["", *(interval(other["rates"][m]) for m in metrics)],
-        ]
+        rows = paired_lines(SUITES[found["suite"]], f"{name} - {found['against']}", other)
         if tests:
-            rows.append(["McNemar p", *(p_value(other, m) for m in metrics)])
+            rows.insert(2, ["McNemar p", *(p_value(other, m) for m in metrics)])
         groups.append(rows)
     return groups
 
@@ -198,12 +223,30 @@ def _ranked(
     lines: Sequence[Line], columns: Sequence[tuple[str, bool]], unranked: Iterable[str] = ()
 ) -> list[list[Cell]]:
     """A row a line, the best of each column in bold but of `unranked`. columns: metric, whether less is better."""
-    first = {metric: best([line.rates.get(metric) for line in lines], lower) for metric, lower in columns}
+    first = {metric: best([_claimed(line.rates.get(metric)) for line in lines], lower) for metric, lower in columns}
     first |= {metric: set() for metric in unranked}
     return [
-        [Cell(line.name), *(Cell(_text(line.rates.get(metric)), n in first[metric]) for metric, _ in columns)]
+        [
+            Cell(line.name),
+            *(Cell(_text(own := line.rates.get(m)), n in first[m], muted=is_few(own)) for m, _ in columns),
+        ]
         for n, line in enumerate(lines)
     ]
+
+
+def _claimed(found: Any) -> Any:
+    """A rate that may be the best of its column; None if it is of few items."""
+    return None if is_few(found) else found
+
+
+def _with_details(rows: list[list[Cell]], below: Sequence[Sequence[Sequence[str]]]) -> list[list[Cell]]:
+    """Each row, and after it the lines that stand below it."""
+    return [line for row, lines in zip(rows, below, strict=True) for line in (row, *map(cells, lines))]
+
+
+def cells(texts: Iterable[str]) -> list[Cell]:
+    """Texts as cells: those that are marked as of few items are muted."""
+    return [Cell(text, muted=text.endswith(FEW)) for text in texts]
 
 
 def _published(lines: Sequence[Line], columns: Sequence[tuple[str, bool]]) -> Group:

@@ -1,15 +1,34 @@
-"""Results as tables for a terminal, also kept as `table.txt`."""
+"""Results as tables for a terminal, also kept as `table.txt`.
+
+Below a system's rates stand the counts that they are of, the shares of unparsed and of cut answers, and the rates of
+the flexible reading: `details`. They are the same lines in every table of rates.
+"""
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from scope.evaluation.proportions import SMALL
 from scope.evaluation.suites import SUITES
 from scope.evaluation.suites.base import Suite
 
+#: The mark of a number of few items: it is shown, and carries no claim.
+FEW = "†"
+#: A difference of the two readings' accuracies above which a sentence says so.
+APART = 0.01
+#: Labels of the lines below a system's rates.
+COUNTED, UNREAD, CUT, FLEXIBLE = "  k/n", "  unparsed, cut %", "  cut %", "  flexible"
+#: What an interval is that is no bootstrap's (`scope.evaluation.proportions`).
+METHODS = {
+    "wilson": "Wilson's interval of a rate",
+    "tango": "Tango's score interval of a pair",
+    "newcombe": "Newcombe's interval where strata differ",
+    "mean": "for a mean the mean of such bounds",
+}
+
 
 def table(results: dict[str, Any]) -> str:
-    """The suite's metrics with the truncated share beside a cell's, and paired differences to the reference."""
+    """The suite's metrics with their details, and paired differences to the reference."""
     from rich.console import Console
     from rich.table import Table
 
@@ -24,25 +43,22 @@ def table(results: dict[str, Any]) -> str:
     for heading in [*sizes, *suite.headings.values()]:
         main.add_column(heading, justify="right", no_wrap=True)
     for name, system in results["systems"].items():
-        cells = system["cells"]
-        of_one = {m: cells[suite.needs(m)[0]] for m in suite.headings if len(suite.needs(m)) == 1}
         counts = (str(system["strata"][key]) for key in sizes.values())
-        main.add_row(name, *counts, *(rate(system["rates"][m], of_one.get(m)) for m in suite.headings))
+        main.add_row(name, *counts, *(rate(system["rates"][m]) for m in suite.headings))
+        for label, *texts in details(suite, system):
+            main.add_row(label, *("" for _ in sizes), *texts)
     if rows := mean_rows(results):
         main.add_section()
         for row in rows:
             main.add_row(row[0], *("" for _ in sizes), *row[1:])
     for name, paired in results["differences"].items():
         main.add_section()
-        blank = ("" for _ in sizes)
-        main.add_row(
-            f"{name} - {results['against']}", *blank, *(difference(paired["rates"][m]) for m in suite.headings)
-        )
-        main.add_row("", *("" for _ in sizes), *(interval(paired["rates"][m]) for m in suite.headings))
+        for label, *texts in paired_lines(suite, f"{name} - {results['against']}", paired):
+            main.add_row(label, *("" for _ in sizes), *texts)
     console.print(main)
     console.print(
-        f"(t n): share of answers cut by the token cap. [low, high]: {100 * results['level']:g} % interval of the "
-        f"paired difference, {resamples(results)} shared by all systems." + better(suite)
+        f"± sd, or [low, high] where few answers differ. Differences: {100 * results['level']:g} % interval of the "
+        f"pair, {resamples(results)} shared by all systems." + better(suite)
     )
     console.print(_labels(results))
     for name, paired in results["differences"].items():
@@ -61,10 +77,90 @@ def notes(results: dict[str, Any]) -> list[str]:
     found = [f"{name}: {value}" for name, value in results.get("facts", {}).items()]
     found += [f"{name}: {value}" for name, value in results.get("remarks", {}).items()]
     found += inference(results)
+    found += intervals(shown(results))
+    found += readings(results)
     if n := len(results["failed_items"]):
         done = "left out of all systems" if results["complete_only"] else "their cells' metrics are withheld"
         found.append(f"{n} items have a failed request, {done}; run the same command again, it asks for these alone")
     return found
+
+
+def readings(results: dict[str, Any]) -> list[str]:
+    """A sentence a system where its strict and its flexible accuracy are more than `APART` apart, with the numbers."""
+    suite, found = SUITES[results["suite"]], []
+    for name, system in results["systems"].items():
+        flexible, apart = system.get("flexible", {}), []
+        for metric, heading in suite.headings.items():
+            pair = [own.get(metric, {}).get("estimate") for own in (system["rates"], flexible)]
+            if metric in suite.lower_is_better or None in pair or abs(pair[1] - pair[0]) <= APART + 1e-9:
+                continue
+            apart.append(f"{heading} {hundredfold(pair[0])} strict, {hundredfold(pair[1])} flexible")
+        if apart:
+            found.append(f"{name}: form counts as content, the two readings are apart in {'; '.join(apart)}")
+    return found
+
+
+def shown(results: dict[str, Any]) -> list[Any]:
+    """The numbers of the tables of rates and differences."""
+    every = [*results["systems"].values(), *results["differences"].values(), results.get("mean", {})]
+    return [own.get(reading, {}) for own in every for reading in ("rates", "flexible")]
+
+
+def intervals(numbers: Any) -> list[str]:
+    """Which of these numbers' intervals are no bootstrap's, and what the mark of few items means, where it is there.
+
+    numbers: any part of the results, or several in a list.
+    """
+    rates = list(_rates(numbers))
+    methods = {rate.get("method") for rate in rates} & METHODS.keys()
+    found = [f"not of resamples, for few items differ: {'; '.join(METHODS[m] for m in METHODS if m in methods)}"]
+    few = [f"{FEW}: of fewer than {SMALL} items, which carry no claim"] if any(map(is_few, rates)) else []
+    return (found if methods else []) + few
+
+
+def _rates(found: Any) -> Iterator[dict[str, Any]]:
+    """Every rate that stands anywhere in this."""
+    if isinstance(found, dict) and "estimate" in found:
+        yield found
+    elif isinstance(found, dict | list):
+        for inner in found.values() if isinstance(found, dict) else found:
+            yield from _rates(inner)
+
+
+def is_few(found: Mapping[str, Any] | None) -> bool:
+    """Whether a rate or difference is of so few items that it carries no claim."""
+    return bool(found and found.get("few"))
+
+
+def details(suite: Any, system: dict[str, Any]) -> list[list[str]]:
+    """The lines below a system's rates, each a label and a text a metric; none that is empty throughout."""
+    cells, rates, flexible = system["cells"], system["rates"], system.get("flexible", {})
+    own = {m: cells[suite.needs(m)[0]] for m in suite.headings if len(suite.needs(m)) == 1}
+    unparsed = any("unparsed_share" in cell for cell in cells.values())
+    shares = ("unparsed_share", "truncated_share") if unparsed else ("truncated_share",)
+    lines = [
+        [COUNTED, *(_counts(rates[m]) for m in suite.headings)],
+        [
+            UNREAD if unparsed else CUT,
+            *(", ".join(hundredfold(own[m][s]) for s in shares) if m in own else "" for m in suite.headings),
+        ],
+        [FLEXIBLE, *(rate(flexible[m]) if m in flexible else "" for m in suite.headings)],
+    ]
+    return [line for line in lines if any(line[1:])]
+
+
+def _counts(found: dict[str, Any]) -> str:
+    return f"{found['count']}/{found['n']}" if "count" in found else ""
+
+
+def paired_lines(suite: Any, name: str, paired: dict[str, Any]) -> list[list[str]]:
+    """A system's differences to the reference with their intervals, of both readings where there are two."""
+    lines = []
+    for label, own in ((name, paired["rates"]), (FLEXIBLE, paired.get("flexible"))):
+        if own:
+            lines.append([label, *(difference(own[m]) for m in suite.headings)])
+            lines.append(["", *(interval(own[m]) for m in suite.headings)])
+    return lines
 
 
 def inference(results: dict[str, Any]) -> list[str]:
@@ -155,27 +251,36 @@ def better(suite: Any) -> str:
     return f" Less is better: {', '.join(lower)}." if lower else ""
 
 
-def rate(found: dict[str, Any], cell: dict[str, Any] | None = None) -> str:
-    """A rate in per cent with its sd, and its cell's truncated share where one is given."""
+def hundredfold(value: float, form: str = ".1f") -> str:
+    """A fraction in per cent, or in points, never as a negative zero."""
+    return format(round(100 * value, 1) + 0.0, form)
+
+
+def rate(found: dict[str, Any]) -> str:
+    """A rate in per cent with its sd, or the interval that is not the bootstrap's; marked if of few items."""
     if found.get("withheld"):
         return "withheld"
-    text = "undefined" if found["estimate"] is None else f"{100 * found['estimate']:.1f}"
-    if found["sd"] is not None:
+    text = "undefined" if found["estimate"] is None else hundredfold(found["estimate"])
+    if found.get("method") in METHODS:
+        text += f" {interval(found, signed=False)}"
+    elif found["sd"] is not None:
         text += f" ±{100 * found['sd']:.1f}"
-    return text if cell is None else f"{text} (t {100 * cell['truncated_share']:.1f})"
+    return text + f" {FEW}" * is_few(found)
 
 
 def difference(found: dict[str, Any]) -> str:
-    """A difference of rates in percentage points, signed."""
+    """A difference of rates in percentage points, signed; marked if of few items."""
     if found.get("withheld"):
         return "withheld"
-    return "undefined" if found["estimate"] is None else f"{100 * found['estimate']:+.1f}"
+    text = "undefined" if found["estimate"] is None else hundredfold(found["estimate"], "+.1f")
+    return text + f" {FEW}" * is_few(found)
 
 
 def interval(found: dict[str, Any], signed: bool = True) -> str:
     """The interval of a difference in percentage points, or unsigned of a rate; empty where it is undefined."""
-    form = "[{:+.1f}, {:+.1f}]" if signed else "[{:.1f}, {:.1f}]"
-    return "" if found["interval"] is None else form.format(*(100 * end for end in found["interval"]))
+    if found["interval"] is None:
+        return ""
+    return "[{}, {}]".format(*(hundredfold(end, "+.1f" if signed else ".1f") for end in found["interval"]))
 
 
 def _labels(results: dict[str, Any]) -> Any:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from scope import mining
-from scope.answers import is_correct, parse_answer
+from scope.answers import Answer, flexible_answer, is_correct, parse_answer
 from scope.artifacts import StageError, fingerprint
 from scope.engines import Choices, Sampling
 from scope.evaluation.paired import Rate
@@ -222,21 +222,46 @@ def right(rows: Sequence[Row]) -> list[bool]:
     return [row["label"] == "right" for row in rows]
 
 
-def graded(completion: Completion, answer_type: str, gold: str, n_options: int | None = None) -> Row:
-    """The outcome of a free-text answer with a gold one (SCOPE App. B.1: what cannot be read is wrong)."""
+def graded(
+    completion: Completion, answer_type: str, gold: str, n_options: int | None = None, options: Sequence[str] = ()
+) -> Row:
+    """The outcome of a free-text answer with a gold one, read strictly and flexibly.
+
+    Strict (`parse_status`, `value`, `label`; SCOPE App. B.1): what cannot be read is wrong. Flexible (`flexible_value`,
+    `flexible_label`): the last value of the type in the visible text, so that form does not count as content; an answer
+    without one is unparsed, or truncated, as in the strict reading. options: their texts, of a multiple choice.
+    """
     if completion.finish_reason == "error":
-        return {"parse_status": "failed", "value": None, "label": "failed"}
-    answer = parse_answer(completion.text, answer_type, n_options)
-    if is_correct(answer, gold, answer_type):
-        label = "right"
-    elif answer.status == "ok":
-        label = "wrong"
-    elif completion.finish_reason == "length":
-        label = "truncated"
-    else:
-        label = answer.status
-    value = None if answer.value is None else str(answer.value)
-    return {"parse_status": answer.status, "value": value, "label": label}
+        failed: Row = {"parse_status": "failed", "value": None, "label": "failed"}
+        return {**failed, "flexible_value": None, "flexible_label": "failed"}
+    strict = parse_answer(completion.text, answer_type, n_options)
+    flexible = flexible_answer(completion.text, answer_type, options)
+
+    def label(answer: Answer) -> str:
+        if is_correct(answer, gold, answer_type):
+            return "right"
+        if answer.status == "ok":
+            return "wrong"
+        return "truncated" if completion.finish_reason == "length" else answer.status
+
+    return {
+        "parse_status": strict.status,
+        "value": _text(strict),
+        "label": label(strict),
+        "flexible_value": _text(flexible),
+        "flexible_label": label(flexible),
+    }
+
+
+def flexibly(rows: Sequence[Row]) -> list[Row] | None:
+    """The outcome rows with the flexible label for the label; None where a row has none (an older evaluation)."""
+    if any(row.get("flexible_label") is None for row in rows):
+        return None
+    return [{**row, "label": row["flexible_label"]} for row in rows]
+
+
+def _text(answer: Answer) -> str | None:
+    return None if answer.value is None else str(answer.value)
 
 
 def content_hash(suite: Suite, items: Sequence[Any]) -> str:

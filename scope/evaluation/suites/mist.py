@@ -43,7 +43,7 @@ class Mist(Suite):
         return user_prompt(item, Condition(cell))
 
     def outcome(self, item: Item, cell: str, completion: Completion) -> Row:
-        return graded(completion, item.answer_type, item.gold, len(item.options) or None)
+        return graded(completion, item.answer_type, item.gold, len(item.options) or None, item.options)
 
     def rates(self, items: Sequence[Item], rows: Mapping[str, Sequence[Row]]) -> dict[str, Rate]:
         truth = {cell: right(rows[cell]) for cell in self.cells}
