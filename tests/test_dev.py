@@ -15,7 +15,10 @@ def slice_file(tmp_path_factory, tiny_pool):
     path = tmp_path_factory.mktemp("dev") / "dev.jsonl"
     write_rows(
         path,
-        [replace(item, id=f"dev-{n}", question=item.question + " Now.") for n, item in enumerate(tiny_pool[1][:6])],
+        [
+            replace(item, id=f"dev-{n}", question="Solve the problem. " + item.question)
+            for n, item in enumerate(tiny_pool[1][:6])
+        ],
     )
     return path
 
