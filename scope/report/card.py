@@ -76,8 +76,8 @@ def _evaluation(recipe: Recipe, kind: str, trained: dict[str, Any]) -> tuple[dic
     merged = artifacts.read_manifest(recipe.folder(merge.FOLDER))
     fits = {"adapter": systems.get("adapter") == [*adapter, made_on], "merged": False}
     if merged is not None and merged["key"]["adapter"] == trained["outputs"][ADAPTER] and "merged" in systems:
-        folder = recipe.folder(merge.FOLDER)
-        model = ResolvedModel(str(folder), folder, None, "local", weights_hash(folder))
+        place = recipe.folder(merge.FOLDER)
+        model = ResolvedModel(str(place), place, None, "local", weights_hash(place))
         fits["merged"] = systems["merged"][0::2] == [model.weights_sha256, model.identity]
     same = merged is not None and merged["key"]["merge"]["coefficient"] == 1
     order = [kind] + ([other for other in fits if other != kind] if same else [])
