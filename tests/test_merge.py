@@ -281,7 +281,7 @@ def test_the_bounds_are_relative_to_the_logits_and_settings(base, adapter, tmp_p
         ).read_text()
     )
     assert manifest["logit_spread"] == pytest.approx(spread, rel=1e-3) and manifest["logit_difference"] > 0
-    relative = manifest["logit_difference"] / spread
+    relative = manifest["logit_difference"] / float(spread)
     merge_adapter(base, adapter, tmp_path / "b", MergeConfig(dtype="bfloat16", tolerance=1.05 * relative))
     with pytest.raises(StageError, match=r"standard deviations in bfloat16, more than .*raise tolerance"):
         merge_adapter(base, adapter, tmp_path / "c", MergeConfig(dtype="bfloat16", tolerance=0.95 * relative))
