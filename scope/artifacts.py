@@ -118,9 +118,8 @@ def as_umask(folder: Path) -> None:
     """Give a folder and all in it what the umask gives: safetensors and others make files that only the owner reads."""
     probe = _free_name(folder / "umask")
     probe.mkdir()
-    mode = (
-        probe.stat().st_mode & 0o7777
-    )  # with the parent's setgid; os.umask can only be read by setting it, which other threads would see
+    # os.umask can only be read by setting it, which other threads would see; a parent's setgid is handed on.
+    mode = probe.stat().st_mode & 0o7777
     probe.rmdir()
     for path in (folder, *folder.rglob("*")):
         if not path.is_symlink():

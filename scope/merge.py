@@ -1,7 +1,7 @@
 """Adapter x coefficient -> merged checkpoint, accepted only if it computes what the adapter computes.
 
     python -m scope.merge base=HUB_ID_OR_FOLDER adapter=FOLDER out=FOLDER [coefficient=1.0] [dtype=auto]
-        [tolerance=0.01] [exactness=2e-4] [revision=COMMIT] [prompts=FILE]
+        [tolerance=0.005] [exactness=2e-4] [revision=COMMIT] [prompts=FILE]
 
 merges any plain LoRA adapter later: one of a run, or another PEFT adapter. prompts: a text file, one a line,
 on which merged and adapter model are compared; by default a few neutral sentences.

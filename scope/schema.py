@@ -179,10 +179,10 @@ class MergeConfig:
         "float32",
         help="of the merged weights; auto: the base's own unless rounding exceeds tolerance",
     )
-    # In standard deviations of the checked logits (about 3 for SmolLM2, 1 to 3 for Qwen2.5). Rounding to bf16 moves those
-    # of a model that bears it by MEASURED; sums in another order stay five times below `exactness`.
+    # Both in standard deviations of the checked logits (SmolLM2's is 5.9). Measured there: rounding to bf16 moves them
+    # by 0.0017 (a slight adapter is gone then), fp32 sums in another order by 1e-5, a twentieth of what passes.
     tolerance: float = number(
-        1e-2,
+        5e-3,
         0,
         open_low=True,
         help="largest logit difference by rounding to bf16, in standard deviations of the logits",

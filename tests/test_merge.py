@@ -281,7 +281,7 @@ def test_the_bounds_are_relative_to_the_logits_and_settings(base, adapter, tmp_p
         ).read_text()
     )
     assert manifest["logit_spread"] == pytest.approx(spread, rel=1e-3) and manifest["logit_difference"] > 0
-    relative = manifest["logit_difference"] / spread
+    relative = manifest["logit_difference"] / float(spread)
     merge_adapter(base, adapter, tmp_path / "b", MergeConfig(dtype="bfloat16", tolerance=1.05 * relative))
     with pytest.raises(StageError, match=r"standard deviations in bfloat16, more than .*raise tolerance"):
         merge_adapter(base, adapter, tmp_path / "c", MergeConfig(dtype="bfloat16", tolerance=0.95 * relative))
@@ -317,7 +317,7 @@ def test_tied_embeddings_are_written_once_and_read_back(tiny_model, adapter, tmp
     from safetensors.torch import load_file, save_file
     from transformers import AutoModelForCausalLM
 
-    ids = torch.randint(3, 4000, (1, 30), generator=torch.Generator().manual_seed(0))
+    ids = torch.randint(3, 1000, (1, 30), generator=torch.Generator().manual_seed(0))
     expected = None
     for says in (True, False):
         twice = tmp_path / f"twice-{says}"
