@@ -162,7 +162,8 @@ def test_the_tables_say_what_the_numbers_are(run):
     for shown in (as_text(found), page):
         assert "b - base" in shown and "66.7" in shown and "McNemar p" in shown and "-66.7" in shown
         assert "95 % interval of the paired difference to base; 400 item resamples" in shown
-    # Rates: a head and four systems, each with its counts and shares. Differences: a head, the reference, three rows for each of three systems.
+    # Rates: a head and four systems, each with counts and shares.
+    # Differences: a head, the reference, three rows for each of three systems.
     rates, differences = (part.splitlines() for part in page.split("### ")[1:])
     for lines, rows in ((rates, 2 + 4 * 3), (differences, 2 + 1 + 3 * 3)):
         columns = [line.count("|") for line in lines if line.startswith("|")]

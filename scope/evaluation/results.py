@@ -270,6 +270,10 @@ class Counted:
     def _is_primary(self, where: Place) -> bool:
         return where[0] in ("systems", "mean") and where[-1] in self.suite.primary
 
+    def _is_of_one(self, where: Place) -> bool:
+        """Whether it is a rate of one system, no mean and no difference."""
+        return (where[3] if where[0] == "slices" else where[0]) == "systems"
+
     def _plain(self, where: Place, rate: Rate, found: Interval) -> dict[str, Any]:
         """A number as results.json has it."""
         names = self._behind(where)
@@ -292,9 +296,7 @@ class Counted:
         }
         if panel and where[0] == "systems" and len(rate.terms) == 1:
             shown["events"], shown["n"] = (int(sum(column)) for column in _columns(rate))
-        elif (
-            where[0] in ("systems", "slices") and "differences" not in where and not panel and (counted := counts(rate))
-        ):
+        elif self._is_of_one(where) and not panel and (counted := counts(rate)):
             shown["count"], shown["n"] = counted
         return shown
 

@@ -178,8 +178,8 @@ def inference(results: dict[str, Any]) -> list[str]:
 
 
 def width(suite: Any) -> int:
-    """Characters of a terminal's table: 150, or more for a suite of many metrics."""
-    return max(150, 40 + 17 * len(suite.headings))
+    """Characters of a terminal's table: 170, or more for a suite of many metrics."""
+    return max(170, 40 + 19 * len(suite.headings))
 
 
 def _unit(results: dict[str, Any]) -> str:
