@@ -6,6 +6,7 @@ from typing import Any
 
 from scope.evaluation.suites import SUITES
 from scope.evaluation.suites.base import Suite
+from scope.evaluation.systems import is_trained
 
 
 def table(results: dict[str, Any]) -> str:
@@ -17,7 +18,7 @@ def table(results: dict[str, Any]) -> str:
     stream = io.StringIO()
     console = Console(file=stream, width=width(suite), color_system=None, highlight=False, markup=False)
     # Not the table's own title, which breaks at the width of a narrow table.
-    console.print(f"{suite.title}: {results['items']} items, {results['model']}, arm {results['arm']}", soft_wrap=True)
+    console.print(f"{suite.title}: {results['items']} items, {results['model']}{_arm(results)}", soft_wrap=True)
     main = Table()
     main.add_column("per cent")
     sizes = strata(results)
@@ -40,10 +41,8 @@ def table(results: dict[str, Any]) -> str:
         )
         main.add_row("", *("" for _ in sizes), *(interval(paired["rates"][m]) for m in suite.headings))
     console.print(main)
-    console.print(
-        f"(t n): share of answers cut by the token cap. [low, high]: {100 * results['level']:g} % interval of the "
-        f"paired difference, {resamples(results)} shared by all systems." + better(suite)
-    )
+    if said := explained(results):
+        console.print(said)
     console.print(_labels(results))
     for name, paired in results["differences"].items():
         if r := repairs(paired):
@@ -54,6 +53,26 @@ def table(results: dict[str, Any]) -> str:
     for line in notes(results):
         console.print(line)
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
+
+
+def explained(results: dict[str, Any]) -> str:
+    """What the table's signs mean, of those that stand in it."""
+    suite, said = SUITES[results["suite"]], []
+    if any(len(suite.needs(metric)) == 1 for metric in suite.headings):
+        said.append("(t n): share of answers cut by the token cap.")
+    if results["differences"]:
+        said.append(
+            f"[low, high]: {100 * results['level']:g} % interval of the paired difference, {resamples(results)} shared "
+            "by all systems."
+        )
+    elif "mean" in results:
+        said.append(f"[low, high]: {100 * results['level']:g} % interval, {drawn(results)}.")
+    return (" ".join(said) + better(suite)).strip()
+
+
+def _arm(results: dict[str, Any]) -> str:
+    """The recipe's arm, where the table holds what it trained."""
+    return f", arm {results['arm']}" if any(map(is_trained, results["systems"])) else ""
 
 
 def notes(results: dict[str, Any]) -> list[str]:
@@ -159,7 +178,7 @@ def rate(found: dict[str, Any], cell: dict[str, Any] | None = None) -> str:
     """A rate in per cent with its sd, and its cell's truncated share where one is given."""
     if found.get("withheld"):
         return "withheld"
-    text = "undefined" if found["estimate"] is None else f"{100 * found['estimate']:.1f}"
+    text = "undefined" if found["estimate"] is None else f"{100 * found['estimate']:z.1f}"
     if found["sd"] is not None:
         text += f" ±{100 * found['sd']:.1f}"
     return text if cell is None else f"{text} (t {100 * cell['truncated_share']:.1f})"
@@ -169,12 +188,12 @@ def difference(found: dict[str, Any]) -> str:
     """A difference of rates in percentage points, signed."""
     if found.get("withheld"):
         return "withheld"
-    return "undefined" if found["estimate"] is None else f"{100 * found['estimate']:+.1f}"
+    return "undefined" if found["estimate"] is None else f"{100 * found['estimate']:+z.1f}"
 
 
 def interval(found: dict[str, Any], signed: bool = True) -> str:
     """The interval of a difference in percentage points, or unsigned of a rate; empty where it is undefined."""
-    form = "[{:+.1f}, {:+.1f}]" if signed else "[{:.1f}, {:.1f}]"
+    form = "[{:+z.1f}, {:+z.1f}]" if signed else "[{:z.1f}, {:z.1f}]"
     return "" if found["interval"] is None else form.format(*(100 * end for end in found["interval"]))
 
 
