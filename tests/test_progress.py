@@ -5,10 +5,10 @@ import re
 import sys
 
 import pytest
+from server import local_engine, small_model
 
 from scope.engines import Sampling, Store, complete, progress
 from scope.engines.base import ignored
-from scope.schema import EngineConfig, ModelConfig
 
 PROMPTS = [f"What is {n} plus 2?" for n in range(6)]
 
@@ -27,13 +27,9 @@ def clock(monkeypatch):
     return now
 
 
-def test_a_log_gets_plain_lines_inside_a_batch(tiny_model, tmp_path, monkeypatch, caplog):
+def test_a_log_gets_plain_lines_inside_a_batch(smollm2, tmp_path, monkeypatch, caplog):
     """All requests are one batch: lines come before it ends, with nothing that moves a cursor."""
-    from scope.engines.transformers import TransformersEngine
-    from scope.models import resolve_model
-
-    model = ModelConfig(base=str(tiny_model), dtype="float32")
-    engine = TransformersEngine(resolve_model(str(tiny_model)), model, EngineConfig(chunk_tokens=4))
+    engine = local_engine(small_model(tmp_path / "model", smollm2))
     expected = complete(engine, PROMPTS, Sampling(24), Store(tmp_path / "a.sqlite"), "test")
     stderr = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stderr)

@@ -103,7 +103,7 @@ class Engine:
     retries = 0  # how often a batch is repeated whose output says `again`
     max_cost = 0.0  # spending cap over the whole store; 0: none
     priced = False  # whether tokens and cost are printed and kept beside the store
-    #: Called inside a batch, where an engine can: rows that have ended, new tokens that have come. Outputs don't change.
+    #: Called inside a batch, where an engine can: rows that ended and new tokens since the last call.
     advance: Callable[[int, int], None] = staticmethod(ignored)
 
     def identity(self) -> dict[str, Any]:
