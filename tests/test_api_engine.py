@@ -339,6 +339,15 @@ def test_the_spending_cap_stops_before_it_is_exceeded_and_what_is_done_is_kept(l
     assert usage["completion_tokens"] == sum(c.n_tokens for c in found)
 
 
+@pytest.mark.parametrize("prices", [{}, {"price_in": 1.0, "price_out": 2.0}])
+def test_a_cost_is_printed_only_where_there_are_prices(local, memo, prompts, tmp_path, prices, caplog):
+    with Server(local) as server, caplog.at_level("INFO", logger="scope"):
+        server.prime(prompts[:2], 6, memo)
+        ask(server.url, prompts[:2], Store(tmp_path / "s.sqlite"), **prices)
+    (line,) = [line for line in caplog.messages if "so far 2 requests" in line]
+    assert ("cost at most" in line) == bool(prices)
+
+
 def test_an_answer_without_counts_is_charged_at_its_bound(local, memo, prompts, tmp_path):
     store = Store(tmp_path / "s.sqlite")
     with Server(local, no_usage=1.0) as server:

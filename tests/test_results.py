@@ -1,13 +1,16 @@
 """Outcomes -> results and table, on a case worked out by hand."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from scope.evaluation.results import Settings, results
+from scope.evaluation.stage import Planned, summary
 from scope.evaluation.suites import SUITES
 from scope.items import Completion, Item
-from scope.report.terminal import table
+from scope.recipe import load
+from scope.report.terminal import difference, interval, rate, table
 
 CELLS = ("clean", "misleading", "correct", "irrelevant")
 
@@ -161,3 +164,66 @@ def test_table_shows_truncated_share_and_paired_interval(found):
 )
 def test_labels(text, finish, label):
     assert MIST.outcome(item(0), "clean", Completion("k", "h", text, finish, 3, 4))["label"] == label
+
+
+# ---------------------------------------------------------------- words of the table
+
+#: A sign in a note -> what must stand in the table for the note to explain it.
+SIGNS = {"[low, high]": r"\[[-+]?\d", "(t n)": r"\(t \d", "SC2W": "SC2W"}
+
+
+@pytest.mark.parametrize("systems", [("base",), ("base", "merged")])
+@pytest.mark.parametrize("name", ["mist", "plain"])
+def test_notes_explain_only_what_the_table_holds(systems, name, monkeypatch):
+    class Plain(type(MIST)):
+        name, title = "plain", "Plain"
+        headings = {cell: MIST.headings[cell] for cell in CELLS}  # noqa: RUF012
+        lower_is_better = frozenset()
+
+    monkeypatch.setitem(SUITES, "plain", Plain())
+    rows = [row for row in case() if row["system"] in systems]
+    found = results(SUITES[name], [item(n) for n in range(4)], rows, Settings(replicates=200))
+    lines = table({**found, "model": "m", "arm": "a"}).splitlines()
+    end = next(i for i, line in enumerate(lines) if line.startswith("└"))
+    shown, notes = "\n".join(lines[1 : end + 1]), "\n".join(lines[end + 1 :])
+    for sign, held in SIGNS.items():
+        if sign in notes:
+            assert re.search(held, shown), f"{sign} is explained and does not stand in the table"
+    if len(systems) > 1:
+        assert re.search(r"interval of the p", notes), "the brackets of a difference are explained"
+    assert ("SC2W" in notes) == (name == "mist")
+
+
+@pytest.mark.parametrize(
+    ("other", "named"), [("prompt_defense", ""), ("merged", ", arm a"), ("checkpoint-5", ", arm a")]
+)
+def test_a_heading_names_the_arm_only_of_what_it_trained(other, named):
+    rows = [{**row, "system": other if row["system"] == "merged" else "base"} for row in case()]
+    found = results(MIST, [item(n) for n in range(4)], rows, Settings(replicates=200))
+    assert table({**found, "model": "m", "arm": "a"}).splitlines()[0] == f"{MIST.title}: 4 items, m{named}"
+
+
+AZURE = ["engine.azure.endpoint=https://a.example", "engine.azure.deployment=d", "engine.azure.api_version=1"]
+
+
+@pytest.mark.parametrize(("engine", "shown"), [
+    (["engine.kind=openai", "engine.model=gpt-x"], "gpt-x"),
+    (["engine.kind=openai", "engine.model=gpt-x", *AZURE], "d"),
+    (["engine.kind=openai"], "some/base"),
+    (["engine.model=gpt-x"], "some/base"),
+])  # fmt: skip
+def test_the_model_that_answers_heads_the_table(engine, shown, tmp_path):
+    recipe = load(
+        "quickstart", ["model.base=some/base", f"output_dir={tmp_path}", "evaluation.systems=[base]", *engine]
+    )
+    rows = [row for row in case() if row["system"] == "base"]
+    found = summary(recipe, Planned(MIST, tmp_path, [item(n) for n in range(4)], {}, {}, rows))
+    assert found["model"] == shown
+    assert table(found).splitlines()[0].startswith(f"{MIST.title}: 4 items, {shown}")
+
+
+@pytest.mark.parametrize("value", [-0.0, -1e-9, -0.0004, 0.0, 0.0004])
+def test_no_number_is_a_negative_zero(value):
+    found = {"estimate": value, "sd": 0.0, "interval": [value, 0.0]}
+    for text in (difference(found), interval(found), interval(found, signed=False), rate(found)):
+        assert "-0.0" not in text, text

@@ -133,6 +133,7 @@ def _last_option(line: str, n_options: int, texts: tuple[re.Pattern[str], dict[s
 # --------------------------------------------------------------------------------------------------- numbers
 
 _MARKER = re.compile(r"[\s>]*(?:[-•+]\s+)?(?:\d{1,3}[.)]\s|(?:step|part|question|case)\s\d+\b)?", _I)
+_STARTS = re.compile(r"[+-]?(?:\.?[0-9])[0-9]*")  # a run of digits is one number or none
 _JOINED_BEFORE = re.compile(r"(?:\w|\.|[0-9][,:]|[(\s]?[-+×*÷/^√<>±#]\s?)\Z")
 _JOINED_AFTER = re.compile(
     r"[)\]]*\s?(?:[+×÷*^√±]|-\s?[0-9(]|/\s?[0-9(])|[.,:/]?[0-9]|\(\s?[0-9]|-\w|!(?!\s|$)|[^\W\d_]{1,2}\^?[0-9+*/=]"
@@ -145,9 +146,10 @@ def _last_number(line: str) -> Answer | None:
     marker = _MARKER.match(line)
     line = line[marker.end() :] if marker else line
     at = 0
-    while (match := NUMBER.search(line, at)) is not None:
-        found, at = number_at(line, match.start()), match.end()
-        if found is None:
+    while (start := _STARTS.search(line, at)) is not None:
+        match, at = NUMBER.match(line, start.start()), start.end()
+        found = number_at(line, start.start()) if match else None
+        if match is None or found is None:
             continue
         value, at = found
         if _whole(line, match, at) and not _negated(line, match.start()) and number(value).status == "ok":

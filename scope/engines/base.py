@@ -1,11 +1,12 @@
 """What an engine is, and the plain data that goes into it and comes out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from scope.artifacts import Refusal
 from scope.prompts import Chat, Prompt
+from scope.schema import EngineConfig, ModelConfig
 
 #: A prompt as an engine sends it: token ids, or the messages where the tokenizer is a server's.
 Rendered = Sequence[int] | Prompt
@@ -21,6 +22,12 @@ class TooLongError(EngineError):
     def __init__(self, message: str, indices: Sequence[int]):
         super().__init__(message)
         self.indices = list(indices)
+
+
+def known_as(model: ModelConfig, engine: EngineConfig) -> str:
+    """What a reader calls the model that answers: as its server knows it, or the base."""
+    served = engine.azure.deployment or engine.model if engine.kind == "openai" else ""
+    return served or model.base
 
 
 def as_text(rendered: Any) -> str | None:
@@ -85,6 +92,10 @@ class Generated:
     again: bool = False
 
 
+def ignored(rows: int, tokens: int) -> None:
+    """Progress that nobody follows."""
+
+
 class Engine:
     """Renders prompts, says what its outputs depend on, and computes a batch. All else is `scope.engines`."""
 
@@ -92,6 +103,8 @@ class Engine:
     retries = 0  # how often a batch is repeated whose output says `again`
     max_cost = 0.0  # spending cap over the whole store; 0: none
     priced = False  # whether tokens and cost are printed and kept beside the store
+    #: Called inside a batch, where an engine can: rows that ended and new tokens since the last call.
+    advance: Callable[[int, int], None] = staticmethod(ignored)
 
     def identity(self) -> dict[str, Any]:
         """Everything but prompt and sampling that the output depends on."""

@@ -13,8 +13,19 @@ from typing import Any, NamedTuple
 
 from scope.artifacts import fingerprint, write_json
 from scope.engines import shards
-from scope.engines.base import Choices, Engine, EngineError, Generated, Rendered, Sampling, TooLongError, as_text
+from scope.engines.base import (
+    Choices,
+    Engine,
+    EngineError,
+    Generated,
+    Rendered,
+    Sampling,
+    TooLongError,
+    as_text,
+    ignored,
+)
 from scope.engines.memory import resident_gb
+from scope.engines.progress import progress
 from scope.engines.store import Store
 from scope.items import Completion
 from scope.prompts import Chat, Prompt
@@ -44,8 +55,6 @@ def answered(
     limit: int = 0,
 ) -> list[Completion]:
     """`scope.engines.complete` and `score_choices`, which differ in `how` alone."""
-    from tqdm import tqdm
-
     rendered = engine.render(prompts)
     named = names or [f"prompt {i} ({str(prompt)[:60]!r})" for i, prompt in enumerate(prompts)]
     lengths = {i: len(r) for i, r in enumerate(rendered) if as_text(r) is None}
@@ -73,7 +82,10 @@ def answered(
     if own:
         engine.load()
     try:
-        with tqdm(total=len(own), desc=label, unit="batch", disable=None) as bar:
+        named_here = f"{label}, process {rank + 1} of {world}" if world > 1 else label
+        cap = how.max_new_tokens if isinstance(how, Sampling) else 0
+        with progress(named_here, sum(map(len, own)), cap) as shown:
+            engine.advance = shown.advance
             for group in _carried_out(engine, own, rendered, how, store):
                 done: list[tuple[Completion, Generated]] = []
                 for batch, outputs, seconds, final in group:
@@ -83,7 +95,8 @@ def answered(
                         else:
                             share = seconds / len(batch)
                             done.append((_completion(keys[i], hashes[i], rendered[i], out, share, version), out))
-                    bar.update(final)
+                    if final:
+                        shown.settle(len(batch), sum(map(_new_tokens, outputs)))
                     if engine.parallel == 1:
                         _log_batch(label, outputs, seconds)
                 store.put(done, plan=plan, engine=base)
@@ -91,6 +104,7 @@ def answered(
                     kept = failed if completion.finish_reason == "error" else found
                     kept.setdefault(completion.request_id, completion)
     finally:
+        engine.advance = ignored
         if engine.priced:
             _record_usage(label, store)
     if refused:
@@ -235,14 +249,19 @@ def _record_usage(label: str, store: Store) -> None:
     write_json(store.path.with_name("usage.json"), usage)
     for row in usage:
         log.info(
-            "%s: so far %d requests (%d failed) to %s, %d prompt and %d completion tokens, cost at most %.4f",
+            "%s: so far %d requests (%d failed) to %s, %d prompt and %d completion tokens%s",
             *(label, row["requests"], row["failed"], row["engine"]),
-            *(row["prompt_tokens"], row["completion_tokens"], row["cost"]),
+            *(row["prompt_tokens"], row["completion_tokens"]),
+            f", cost at most {row['cost']:.4f}" if row["cost"] else "",  # without prices nothing is known of it
         )
 
 
+def _new_tokens(out: Generated) -> int:
+    return len(out.token_ids) if out.n_tokens is None else out.n_tokens
+
+
 def _log_batch(label: str, outputs: Sequence[Generated], seconds: float) -> None:
-    tokens = sum(len(out.token_ids) for out in outputs)
+    tokens = sum(map(_new_tokens, outputs))
     rate = tokens / max(seconds, 1e-9)
     log.info(
         "%s: %d rows, %d new tokens in %.1f s (%.0f tokens/s), resident %.1f GB",

@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from scope.engines.base import Choices, Engine, EngineError, Generated, Sampling
+from scope.engines.base import Choices, Engine, EngineError, Generated, Sampling, known_as
 from scope.engines.decoding import server_fields
 from scope.prompts import Prompt, as_messages
 from scope.schema import EngineConfig, ModelConfig
@@ -38,7 +38,7 @@ class OpenAIEngine(Engine):
     def __init__(self, config: ModelConfig, engine: EngineConfig):
         self.config, self.engine = config, engine
         self.parallel, self.retries, self.max_cost = engine.concurrency, engine.max_retries, engine.max_cost
-        self.model = engine.azure.deployment or engine.model or config.base
+        self.model = known_as(config, engine)
         self.url = engine.azure.endpoint or engine.base_url
         self._secret = os.environ.get(engine.api_key_env, "").strip()
         hosted = bool(engine.azure.endpoint) or engine.base_url == EngineConfig.base_url

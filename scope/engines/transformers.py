@@ -167,6 +167,7 @@ class TransformersEngine(LocalEngine):
                 if end is None:
                     keep.append(row)
             produced += new.shape[1]
+            self.advance(len(active) - len(keep), new.numel())
             cache = out.cache
             ids, mask = out.sequences, torch.cat([mask, mask.new_ones(new.shape)], dim=1)
             if len(keep) < len(active):

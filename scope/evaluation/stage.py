@@ -9,6 +9,7 @@ from typing import Any
 from scope import artifacts
 from scope.artifacts import StageError
 from scope.engines import Choices, Completion, Sampling, Store, complete, opened, score_choices, shards
+from scope.engines.base import known_as
 from scope.evaluation import outcomes as table
 from scope.evaluation.results import Settings, missing_from_groups, results
 from scope.evaluation.suites import SUITES
@@ -199,7 +200,7 @@ def summary(recipe: Recipe, work: Planned) -> dict[str, Any]:
     chosen = recipe.evaluation
     settings = Settings(chosen.level, chosen.replicates, recipe.seed, chosen.complete_only, groups=chosen.groups)
     found = results(work.suite, work.items, work.rows, settings)
-    named = {"model": recipe.model.base, "arm": recipe.arm_name, "facts": work.facts}
+    named = {"model": known_as(recipe.model, recipe.engine), "arm": recipe.arm_name, "facts": work.facts}
     return {"schema": found.pop("schema"), "suite": found.pop("suite"), **named, **found}
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from scope import artifacts, merge
 from scope.artifacts import StageError
+from scope.engines.base import known_as
 from scope.models import ResolvedModel, adapter_identity, pick_dtype, resolve_model
 from scope.prompts import Prompt, defended
 from scope.recipe import Recipe
@@ -45,7 +46,7 @@ class System:
         if self.model is None:
             engine = recipe.engine
             served = engine.server or engine.azure.endpoint or engine.base_url
-            return [f"{engine.azure.deployment or engine.model or recipe.model.base} at {served}", None]
+            return [f"{known_as(recipe.model, engine)} at {served}", None]
         return [self.model.weights_sha256, self.adapter and self.adapter.sha256, self.model.identity]
 
     def settings(self, recipe: Recipe) -> ModelConfig:

@@ -132,7 +132,9 @@ def compare(
     notes += missing_from_groups(declared, settings.groups, order)
     outcomes = [{**row, "system": name} for name in order for row in systems[name]]
     together = results(declared, [declared.item_of(item) for item in items], outcomes, settings)
-    named = {"model": made["model"]["base"], "facts": _facts(first), "folders": homes, "steps": steps}
+    recorded = _recorded(first)
+    named = {"model": recorded.get("model", made["model"]["base"]), "facts": recorded.get("facts", {})}
+    named |= {"folders": homes, "steps": steps}
     return {"schema": together.pop("schema"), "suite": together.pop("suite"), **named, **together, "notes": notes}
 
 
@@ -206,9 +208,10 @@ def _steps(arm: Evaluated, system: str) -> int | None:
     return arm.manifest["recipe"]["trainer"]["max_steps"] if is_trained(system) else None
 
 
-def _facts(arm: Evaluated) -> dict[str, Any]:
+def _recorded(arm: Evaluated) -> dict[str, Any]:
+    """An evaluation's own results, for what answered and what was said of it; nothing where they are gone."""
     file = arm.place / "results.json"
-    return table.read_json(file).get("facts", {}) if file.is_file() else {}
+    return table.read_json(file) if file.is_file() else {}
 
 
 def _changed(rows: list[dict[str, Any]], others: list[dict[str, Any]]) -> int:

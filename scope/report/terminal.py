@@ -11,6 +11,7 @@ from typing import Any
 from scope.evaluation.proportions import SMALL
 from scope.evaluation.suites import SUITES
 from scope.evaluation.suites.base import Suite
+from scope.evaluation.systems import is_trained
 
 #: The mark of a number of few items: it is shown, and carries no claim.
 FEW = "†"
@@ -36,7 +37,7 @@ def table(results: dict[str, Any]) -> str:
     stream = io.StringIO()
     console = Console(file=stream, width=width(suite), color_system=None, highlight=False, markup=False)
     # Not the table's own title, which breaks at the width of a narrow table.
-    console.print(f"{suite.title}: {results['items']} items, {results['model']}, arm {results['arm']}", soft_wrap=True)
+    console.print(f"{suite.title}: {results['items']} items, {results['model']}{_arm(results)}", soft_wrap=True)
     main = Table()
     main.add_column("per cent")
     sizes = strata(results)
@@ -56,10 +57,8 @@ def table(results: dict[str, Any]) -> str:
         for label, *texts in paired_lines(suite, f"{name} - {results['against']}", paired):
             main.add_row(label, *("" for _ in sizes), *texts)
     console.print(main)
-    console.print(
-        f"± sd, or [low, high] where few answers differ. Differences: {100 * results['level']:g} % interval of the "
-        f"pair, {resamples(results)} shared by all systems." + better(suite)
-    )
+    if said := explained(results):
+        console.print(said)
     console.print(_labels(results))
     for name, paired in results["differences"].items():
         if r := repairs(paired):
@@ -70,6 +69,26 @@ def table(results: dict[str, Any]) -> str:
     for line in notes(results):
         console.print(line)
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
+
+
+def explained(results: dict[str, Any]) -> str:
+    """What the table's signs mean, of those that stand in it."""
+    suite, said = SUITES[results["suite"]], []
+    if any(found.get("method") not in METHODS and found["sd"] is not None for found in _rates(results["systems"])):
+        said.append("± n: sd over resamples.")
+    if results["differences"]:
+        said.append(
+            f"[low, high] of a difference: {100 * results['level']:g} % interval of the pair, {resamples(results)} "
+            "shared by all systems."
+        )
+    elif "mean" in results:
+        said.append(f"[low, high]: {100 * results['level']:g} % interval, {drawn(results)}.")
+    return (" ".join(said) + better(suite)).strip()
+
+
+def _arm(results: dict[str, Any]) -> str:
+    """The recipe's arm, where the table holds what it trained."""
+    return f", arm {results['arm']}" if any(map(is_trained, results["systems"])) else ""
 
 
 def notes(results: dict[str, Any]) -> list[str]:

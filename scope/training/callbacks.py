@@ -4,10 +4,12 @@ import shutil
 import signal
 import sys
 import threading
+import time
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from tqdm import tqdm
 from transformers import ProgressCallback, TrainerCallback
 
 from scope import artifacts
@@ -107,14 +109,30 @@ SHOWN = {
 
 
 class Progress(ProgressCallback):
-    """transformers' progress bar with ETA; the log's dictionary is one short line instead."""
+    """transformers' progress bar with ETA; the log's dictionary is one short line instead.
+
+    Where standard error is no terminal there is no bar, and the lines name the time left.
+    """
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if state.is_world_process_zero:
+            self.training_bar = tqdm(total=state.max_steps, dynamic_ncols=True, disable=None)
+        self.current_step = 0
+        self._first, self._began = state.global_step, time.monotonic()
+
+    def _left(self, state: Any) -> str:
+        done, bar = state.global_step - self._first, self.training_bar
+        if not (bar.disable and done > 0 and state.global_step < state.max_steps):
+            return ""
+        seconds = (time.monotonic() - self._began) * (state.max_steps - state.global_step) / done
+        return f", about {bar.format_interval(seconds)} left"
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
         if state.is_world_process_zero and self.training_bar is not None and logs and "loss" in logs:
-            shown = "".join(f", {name} {logs[metric]:.3g}" for metric, name in SHOWN.items() if metric in logs)
+            shown = "".join(f", {name} {logs[metric]:z.3g}" for metric, name in SHOWN.items() if metric in logs)
             self.training_bar.write(
                 f"step {state.global_step}/{state.max_steps}: loss {logs['loss']:.4f}{shown}, "
-                f"lr {logs['learning_rate']:.2g}"
+                f"lr {logs['learning_rate']:.2g}{self._left(state)}"
             )
 
 

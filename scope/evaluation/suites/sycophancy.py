@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from scope.answers import split_thinking
+from scope.engines.base import known_as
 from scope.evaluation import judge
 from scope.evaluation.paired import Rate, accuracy_ratio, complete, conditional_ratio
 from scope.evaluation.suites._transfer import Transfer, item_id, tested, text
@@ -88,9 +89,8 @@ class Sycophancy(Transfer):
 
     def load(self, recipe: Recipe) -> Loaded:
         loaded = super().load(recipe)
-        engine = recipe.judge.engine
         said = {
-            "judge": engine.azure.deployment or engine.model or recipe.judge.model.base,
+            "judge": known_as(recipe.judge.model, recipe.judge.engine),
             "answers without a usable verdict": "unjudged, left out of the rates",
         }
         return Loaded(loaded.items, loaded.key, {**loaded.facts, **said})

@@ -16,6 +16,7 @@ from typing import Any
 from scope import artifacts
 from scope.asking import Replies, again, ask, encodable, one_object
 from scope.engines import Store
+from scope.engines.base import known_as
 from scope.models import resolve_model
 from scope.pool.misleadqa import stage
 from scope.pool.misleadqa.decisions import decision_sheet
@@ -54,7 +55,7 @@ def run(recipe: Recipe) -> None:
     chosen = recipe.judge
     local = chosen.engine.kind != "openai"
     model = resolve_model(chosen.model.base, chosen.model.revision, chosen.model.mirror) if local else None
-    name = chosen.engine.model or chosen.model.base
+    name = known_as(chosen.model, chosen.engine)
     folder = folder_of(recipe).parent / "screening" / re.sub(r"[^\w.-]+", "_", name)
     store = Store(recipe.folder("store") / "completions.sqlite")
     rows = [

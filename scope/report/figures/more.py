@@ -60,7 +60,7 @@ def slices(found: Found) -> Drawing | None:
                 axes.add_patch(Rectangle((place, row), 1, 1, facecolor="white", edgecolor="#BBBBBB", hatch="////"))
             elif by:
                 ink = "white" if value > 0.6 * top else "black"
-                axes.text(place + 0.5, row + 0.55, f"{value:.0f}", ha="center", va="center", color=ink, fontsize=6)
+                axes.text(place + 0.5, row + 0.55, f"{value:z.0f}", ha="center", va="center", color=ink, fontsize=6)
     axes.set_ylim(len(rows), 0)
     axes.set_yticks(np.arange(len(rows)) + 0.5, [printable(text) for text, _ in rows])
     for tick, (_, by) in zip(axes.get_yticklabels(), rows, strict=True):

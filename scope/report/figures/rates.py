@@ -45,7 +45,7 @@ def drops(found: Found, with_published: bool) -> Drawing | None:
         for cell, value in (("clean", clean), ("misleading", misleading)):
             colour, marker = CONDITIONS[cell]
             axes.plot(value, row, marker, color=colour, markerfacecolor="white" if line.published else colour)
-        change = f"{-(drop(line.rates) or 0):+.1f}".replace("-", "−")
+        change = f"{-(drop(line.rates) or 0):+z.1f}".replace("-", "−")
         beside(axes, row, change, weight="bold" if line.method == "mean" else "normal")
     label_rows(axes, shown, [line.published for line in rows])
     for tick, line in zip(axes.get_yticklabels(), rows, strict=True):
@@ -108,7 +108,7 @@ def transfer(results: Mapping[str, Found], with_published: bool) -> Drawing | No
                 look = {"color": "white", "hatch": "////"} if line.published else {"color": BLUE if row else "#888888"}
                 axes.barh(row, value, 0.62, edgecolor="#333333", linewidth=0.5, **look)
                 _whisker(axes, line.rates[key], row)
-                beside(axes, row, f"{value:.1f}")
+                beside(axes, row, f"{value:z.1f}")
         label_rows(axes, shown if place % across == 0 else [""] * len(lines), [line.published for line in lines])
         axes.set_title(wrapped(f"{suite.title}: {tables.heading(suite, metric)}", 18), loc="left", fontsize=6.5)
         _per_cent_axis(axes, "per cent" if place >= len(panels) - across else "", 50)
