@@ -1,6 +1,7 @@
 """MIST: accuracy under the four matched conditions and SC2W (SCOPE paper, Sec. 3.2)."""
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -30,14 +31,27 @@ class Mist(Suite):
         "sc2w": "SC2W",
     }
     lower_is_better = frozenset({"sc2w"})
-    columns = ("provenance", "answer_type", "channel", "wrong_class", "topic", "source")
+    columns = (
+        "provenance",
+        "answer_type",
+        "channel",
+        "wrong_class",
+        "topic",
+        "source",
+        "irrelevant_kind",
+        "phrasing_seen",
+    )
     item_type = Item
 
     def load(self, recipe: Recipe) -> Loaded:
         from scope.pool import stage as pool
 
         items, pool_hash = pool.evaluation(recipe)
-        return Loaded(items, pool_hash)
+        remembered = pool.remembered(recipe)
+        seen = [_seen(remembered.seen(item)) if remembered else "unknown" for item in items]
+        # The hash stays that of the pool: what a model was trained on is no part of what it is asked.
+        marked = [dataclasses.replace(item, phrasing_seen=each) for item, each in zip(items, seen, strict=True)]
+        return Loaded(marked, pool_hash, {"phrasing_seen": dict(sorted(Counter(seen).items()))})
 
     def prompt(self, item: Item, cell: str) -> str:
         return user_prompt(item, Condition(cell))
@@ -86,6 +100,10 @@ class Mist(Suite):
 
     def item_of(self, row: Mapping[str, Any]) -> Item:
         return item_from_row(row)
+
+
+def _seen(field: str) -> str:
+    return "seen" if field else "unseen"
 
 
 SUITE = Mist()
