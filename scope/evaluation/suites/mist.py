@@ -1,7 +1,6 @@
 """MIST: accuracy under the four matched conditions and SC2W (SCOPE paper, Sec. 3.2)."""
 
 import dataclasses
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -51,7 +50,11 @@ class Mist(Suite):
         seen = [_seen(remembered.seen(item)) if remembered else "unknown" for item in items]
         # The hash stays that of the pool: what a model was trained on is no part of what it is asked.
         marked = [dataclasses.replace(item, phrasing_seen=each) for item, each in zip(items, seen, strict=True)]
-        return Loaded(marked, pool_hash, {"phrasing_seen": dict(sorted(Counter(seen).items()))})
+        return Loaded(
+            marked,
+            pool_hash,
+            {"items with a phrasing seen in training": seen.count("seen") if remembered else "unknown"},
+        )
 
     def prompt(self, item: Item, cell: str) -> str:
         return user_prompt(item, Condition(cell))
