@@ -8,6 +8,7 @@ import hashlib
 import random
 import re
 from collections.abc import Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 
 from scope.items import Item
@@ -68,12 +69,13 @@ class Writer:
         return {
             phrasing
             for phrasing in getattr(self.channels[channel], _LIST[kind])
-            if not barred & signals.content_words(phrasing.replace("{about}", " "))
+            if not barred & _content_words(phrasing)
             and ("{about}" not in phrasing or quotable)
             and not any(holds(phrasing, o) for o in question.options)
         }
 
     @staticmethod
+    @lru_cache(64)
     def _about_words(question: Question) -> list[str]:
         answers = [question.gold, *(mistake.value for mistake in question.mistakes)]
         return signals.about_words(question.question, [*question.options, *answers])
@@ -158,6 +160,11 @@ class Writer:
 _LIST = {"related": "irrelevant", "unrelated": "unrelated"}
 #: Most characters of two quoted words of a question.
 _LONGEST = 26
+
+
+@cache
+def _content_words(phrasing: str) -> set[str]:
+    return signals.content_words(phrasing.replace("{about}", " "))
 
 
 def letter(place: int) -> str:
