@@ -174,7 +174,7 @@ def test_questions_that_no_phrasing_fits_are_left_out(tmp_path):
             f'irrelevant = ["Somebody wrote in {channel} that all the hats were rather cheap lately."]',
         ]
     path.write_text("\n".join(lines))
-    made = build_composed(pools()[:20], 20, TARGETS, 0, "train", phrasings=[path])
+    made = build_composed(pools()[:20], 20, TARGETS, 0, "train", phrasings=[path], irrelevant="unrelated")
     assert made.items == [] and made.left_out == {"maths: no irrelevant phrasing fits": 20}
 
 

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import time
@@ -14,8 +15,20 @@ from conftest import ROOT, SHARED
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scope.pool import build_authored, checks
-from scope.pool.overlap import Index, excluded, near_index, shingles, similarity, split_overlap
+from scope.pool import build_authored, checks, stage
+from scope.pool.naming import contexts
+from scope.pool.overlap import (
+    Index,
+    Remembered,
+    excluded,
+    near_index,
+    shared_families,
+    shared_sentences,
+    shingles,
+    similarity,
+    split_overlap,
+)
+from scope.recipe import load
 
 DATA = SHARED / "data"
 needs_data = pytest.mark.skipif(not DATA.exists(), reason="../shared/data is not beside the project")
@@ -183,3 +196,49 @@ def test_six_thousand_against_six_thousand_takes_seconds(items):
     faults = split_overlap({"train": pool[:6000], "eval": pool[6000:]})
     assert time.process_time() - start < 30
     assert len(faults) == 1 and "i11999 has nearly the question of i5" in faults[0]
+
+
+# ---------------------------------------------------------------- sentences and families
+
+
+def test_built_pools_share_no_sentence_and_no_family(tmp_path):
+    """With values and quoted words masked, for the demo, the authored recipe and its other kinds of irrelevant context."""
+    for name, words in (
+        ("quickstart", []),
+        ("pool_authored", ["pool.n_train=300", "pool.n_evaluation=150", "pool.irrelevant=mixed"]),
+        ("pool_authored", ["pool.n_train=100", "pool.n_evaluation=60", "pool.train=composed", "pool.evaluation=composed",
+                           "pool.sources={authored: 1}"]),
+    ):  # fmt: skip
+        pools = stage.built(load(name, [*words, f"output_dir={tmp_path}"]))
+        assert shared_sentences(pools.train, pools.evaluation) == []
+        assert shared_families({"train": pools.train, "evaluation": pools.evaluation}) == []
+        frames = [
+            {re.sub(r"\d+|\b[A-D]\b|yes|no\b", "_", text.casefold()) for item in items for text in contexts(item).values()}
+            for items in (pools.train, pools.evaluation)
+        ]  # fmt: skip
+        assert not frames[0] & frames[1] & {text for text in frames[0] if "_" in text}
+        assert {item.bank for item in pools.train} == {"train"} and {item.bank for item in pools.evaluation} == {"eval"}
+
+
+def test_a_sentence_trained_on_is_found_whatever_the_value(items):
+    first = items[0]
+    other = replace(
+        items[1], channel=first.channel, context_misleading=first.context_misleading.replace(first.wrong, items[1].wrong)
+    )  # fmt: skip
+    assert first.answer_type == "numeric" and first.wrong != other.wrong
+    found = Remembered.of_items([first])
+    assert found.seen(other) == "context_misleading" and found.seen(items[1]) == ""
+    quiet = replace(other, context_misleading=items[1].context_misleading, context_irrelevant=first.context_irrelevant)
+    assert found.seen(quiet) == "context_irrelevant"
+    assert "stands in the training pool" in shared_sentences([first], [other])[0]
+    assert shared_sentences([first], [other], {other.phrasing}) == []
+    assert shared_families({"train": [first], "evaluation": [replace(other, family=first.family)]}) == [
+        f"evaluation: the family {first.family} also stands in train; draw each from one bank"
+    ]
+
+
+def test_quoted_words_of_a_question_do_not_hide_a_sentence(items):
+    known = Remembered([], ['The key asks about "apples" and "train" here.'])
+    asked = replace(items[0], context_misleading="Nothing at all.")
+    assert known.seen(replace(asked, context_irrelevant='The key asks about "minutes" here.')) == "context_irrelevant"
+    assert known.seen(replace(asked, context_irrelevant='The key asks of "apples" here.')) == ""

@@ -249,7 +249,10 @@ def test_each_fault_of_a_phrasing_is_a_sentence(own, kind, phrasing, message):
     [
         ('[forun]\nvalue = ["x"]', "unknown channel 'forun'; use one of answer_key, "),
         ("[forum]", "forum: holds no phrasing"),
-        ('[forum]\nvalues = ["x"]', "forum: unknown list 'values'; a channel has lists named value, irrelevant and unrelated"),
+        (
+            '[forum]\nvalues = ["x"]',
+            "forum: unknown list 'values'; a channel has lists named value, irrelevant and unrelated",
+        ),
         ('[forum]\nvalue = "x"', "forum: value is 'x'; write a list of phrasings"),
         ("[forum]\nvalue = [7]", "forum: value: 7 is not a text; put it in quotes"),
         ('forum = ["x"]', "forum: is ['x']; write [forum] on a line of its own"),
