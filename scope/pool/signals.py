@@ -157,18 +157,15 @@ def _joined(banks: Banks, path: Path) -> Banks:
     if faults:
         raise SignalError("\n".join(faults))
     joined: dict[str, dict[str, Channel]] = {bank: dict(banks.get(bank, {})) for bank in BANKS}
+    few: list[str] = []
     for name in (name for name in CHANNELS if name in table):
         lists = {kind: _dealt(table[name], kind) for kind in KINDS}
         thin = {kind: [b for b in BANKS if any(of.values()) and not of[b]] for kind, of in lists.items()}
         if table.get("replace", False):
             for kind, lacking in thin.items():
-                if lacking:
-                    log.warning(
-                        "%s: %s: %s has too few phrasings for a bank of its own each; all of them also serve %s, so "
-                        "pools share them (results: phrasing_seen)", path, name, kind, " and ".join(lacking),
-                    )  # fmt: skip
                 whole = tuple(dict.fromkeys(p for of in lists[kind].values() for p in of))
                 lists[kind] |= dict.fromkeys(lacking, whole)
+                few += [f"{name} {kind}"] if lacking else []
         for bank in BANKS:
             old = joined[bank].get(name, Channel(name, (), (), ()))
             new = {kind: lists[kind][bank] for kind in KINDS}
@@ -177,6 +174,13 @@ def _joined(banks: Banks, path: Path) -> Banks:
                 for kind in KINDS
             }
             joined[bank][name] = Channel(name, **{kind: kept[kind] + new[kind] for kind in KINDS})
+    if few:
+        log.warning(
+            "%s: too few phrasings for each bank to have its own: %s; they serve several, so pools share them "
+            "(results: phrasing_seen)",
+            path,
+            ", ".join(few),
+        )
     return {bank: {name: joined[bank][name] for name in CHANNELS} for bank in BANKS}
 
 
