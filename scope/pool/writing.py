@@ -15,6 +15,7 @@ from scope.items import Item
 from scope.pool import signals
 from scope.pool.checks import holds, of_similar_length
 from scope.pool.foils import Mistake
+from scope.pool.naming import letters
 from scope.pool.questions import Question
 from scope.pool.signals import FORMS, Rotation, load_channels, value_forms
 
@@ -53,8 +54,10 @@ class Writer:
         return [kind for kind in self.kind.values if self._irrelevant(channel, question, kind)]
 
     def _values(self, channel: str, question: Question) -> set[str]:
-        """Value phrasings that do not hold one of the options by themselves."""
+        """Value phrasings that do not hold one of the options by themselves, and in which a letter reads as one."""
         phrasings = self.channels[channel].value
+        if question.options:
+            phrasings = tuple(filter(_takes_letters, phrasings))
         return {phrasing for phrasing in phrasings if not any(holds(phrasing, o) for o in question.options)}
 
     def _irrelevant(self, channel: str, question: Question, kind: str) -> set[str]:
@@ -160,6 +163,12 @@ class Writer:
 _LIST = {"related": "irrelevant", "unrelated": "unrelated"}
 #: Most characters of two quoted words of a question.
 _LONGEST = 26
+
+
+@cache
+def _takes_letters(phrasing: str) -> bool:
+    """Whether even the letter A is no article there; if not, the phrasing is for no choice, whichever the letter."""
+    return letters(signals.render(phrasing, "A")) - {"I"} == {"A"}
 
 
 @cache
