@@ -9,8 +9,9 @@ from pathlib import Path
 
 from scope.items import CHANNELS, Item, normalised
 from scope.pool import checks
+from scope.pool.authored import BANKS
 from scope.pool.compose import Targets, apportion, choose, spread
-from scope.pool.drawing import draw_authored
+from scope.pool.drawing import draw_authored, known
 from scope.pool.foils import Leaning, Mistake
 from scope.pool.mistakes import from_own_errors
 from scope.pool.questions import PoolError, Question
@@ -54,6 +55,7 @@ def build_authored(
     """
     if n_items < 1:
         raise PoolError(f"n_items is {n_items}; ask for at least one item")
+    known("split", split, BANKS)
     writer = Writer(seed, split, phrasings, irrelevant)
     channel = Rotation(CHANNELS, writer.rng)
     classes: dict[str, Counter[str]] = defaultdict(Counter)

@@ -103,11 +103,11 @@ def draw_authored(
     turns; yes and no alternate.
     Raises PoolError (a sentence) for an unknown name, and where none of the families is of the bank and tier.
     """
-    _known("split", split, BANKS)
+    known("split", split, BANKS)
     if tier is not None:
-        _known("tier", tier, TIERS)
+        known("tier", tier, TIERS)
     for name in families or ():
-        _known("family", name, FAMILIES)
+        known("family", name, FAMILIES)
     streams = [
         _Stream(family, each, split, seed, avoid)
         for family in FAMILIES.values()
@@ -134,7 +134,8 @@ def draw_authored(
             yield question
 
 
-def _known(what: str, name: str, names: Collection[str]) -> None:
+def known(what: str, name: str, names: Collection[str]) -> None:
+    """Refuse a name that is none of `names`, with those like it."""
     if name not in names:
         near = difflib.get_close_matches(str(name), list(names), 3) or list(names)
         raise PoolError(f"unknown {what} {name!r}; did you mean {', '.join(near)}?")
