@@ -42,6 +42,7 @@ WRONG_CLASSES = (
     "overgeneralization",
     "entity_confusion",
 )
+IRRELEVANT_KINDS = ("related", "unrelated")
 PROVENANCES = ("existing_benchmark", "human_authored", "authored")
 
 
@@ -56,6 +57,8 @@ class Item:
     `gold` and `wrong` are strings in the answer type's own form: an option letter, a number,
     or yes/no. `options` is empty unless the type is multiple_choice. `prompt_*` is a complete
     user prompt that is sent as it stands instead of being built (published pools have them).
+    `irrelevant_kind`: `related` (about the question, without an answer) or `unrelated`. `bank`: that of its
+    phrasings; `phrasing` and `irrelevant_phrasing`: their hashes. `phrasing_seen`: set by evaluation.
     `where` is `file:line` of the row, for messages only.
     """
 
@@ -81,6 +84,11 @@ class Item:
     prompt_misleading: str = ""
     prompt_correct: str = ""
     prompt_irrelevant: str = ""
+    irrelevant_kind: str = ""
+    bank: str = ""
+    phrasing: str = ""
+    irrelevant_phrasing: str = ""
+    phrasing_seen: str = ""
     where: str = field(default="", compare=False, repr=False)
 
     def context(self, condition: Condition) -> str:
@@ -295,8 +303,9 @@ def item_faults(row: Mapping[str, Any]) -> list[str]:
         ("channel", CHANNELS),
         ("wrong_class", WRONG_CLASSES),
         ("provenance", PROVENANCES),
+        ("irrelevant_kind", IRRELEVANT_KINDS),
     ):
-        if row[name] not in known:
+        if row.get(name) and row[name] not in known:
             faults.append(f"{name}: unknown {row[name]!r}; use one of {', '.join(known)}")
     if faults:
         return faults

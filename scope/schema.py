@@ -82,6 +82,9 @@ class PoolConfig:
     exclude: list[str] = text([], help="composed: kept out of training: transfer sets by name, or files")
     near_duplicate: float = number(0.8, 0, 1, open_low=True, help="Jaccard similarity at which questions are the same")
     phrasings: list[str] = text([], help="TOML files of phrasings of your own, beside or instead of scope's")
+    irrelevant: str = choice(
+        "related", "unrelated", "mixed", help="irrelevant contexts: about the question, about something else, or both"
+    )
     own_errors: str = text("", help="an evaluate/mist folder: wrong answers that its base gave when clean come first")
     format: str = choice("jsonl", "parquet", help="of the pool's files")
     on_bad_row: str = choice("error", "skip", help="refuse a pool with bad rows, or drop and count them")

@@ -22,7 +22,7 @@ needs_data = pytest.mark.skipif(not DATA.exists(), reason="../shared/data is not
 
 @pytest.fixture(scope="module")
 def items():
-    return build_authored(360, 3, "train", tier=None)
+    return build_authored(360, 3, "train", tier=None, irrelevant="unrelated")
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +48,7 @@ def choice(options, gold="A", wrong="B", misleading="The key says {}.", irreleva
         context_misleading=misleading.format(texts[wrong]),
         context_correct=misleading.format(texts[gold]),
         context_irrelevant=irrelevant,
+        irrelevant_kind="unrelated",
     )
 
 

@@ -20,7 +20,7 @@ def folder(tmp_path_factory, smollm2):
 @pytest.fixture(scope="module")
 def prompts():
     """The four cells of three items, item by item."""
-    items = build_authored(3, 0, "eval", "easy", ["sum", "difference"])
+    items = build_authored(3, 0, "eval", "easy", ["difference"])
     return [user_prompt(item, c) for item in items for c in Condition]
 
 

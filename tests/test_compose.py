@@ -172,9 +172,10 @@ def test_questions_that_no_phrasing_fits_are_left_out(tmp_path):
             f"[{channel}]",
             f'value = ["Somebody wrote in {channel} that the answer to this problem is {{value}}."]',
             f'irrelevant = ["Somebody wrote in {channel} that all the hats were rather cheap lately."]',
+            f'unrelated = ["Nobody wrote in {channel} that all the hats were rather cheap lately."]',
         ]
     path.write_text("\n".join(lines))
-    made = build_composed(pools()[:20], 20, TARGETS, 0, "train", phrasings=[path])
+    made = build_composed(pools()[:20], 20, TARGETS, 0, "train", phrasings=[path], irrelevant="unrelated")
     assert made.items == [] and made.left_out == {"maths: no irrelevant phrasing fits": 20}
 
 

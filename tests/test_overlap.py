@@ -14,8 +14,20 @@ from conftest import ROOT, SHARED
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scope.pool import build_authored, checks
-from scope.pool.overlap import Index, excluded, near_index, shingles, similarity, split_overlap
+from scope.pool import build_authored, checks, stage
+from scope.pool.overlap import (
+    Index,
+    Remembered,
+    excluded,
+    near_index,
+    sentence,
+    shared_families,
+    shared_sentences,
+    shingles,
+    similarity,
+    split_overlap,
+)
+from scope.recipe import load
 
 DATA = SHARED / "data"
 needs_data = pytest.mark.skipif(not DATA.exists(), reason="../shared/data is not beside the project")
@@ -183,3 +195,43 @@ def test_six_thousand_against_six_thousand_takes_seconds(items):
     faults = split_overlap({"train": pool[:6000], "eval": pool[6000:]})
     assert time.process_time() - start < 30
     assert len(faults) == 1 and "i11999 has nearly the question of i5" in faults[0]
+
+
+# ---------------------------------------------------------------- sentences and families
+
+
+def test_built_pools_share_no_sentence_and_no_family(tmp_path):
+    """With values and quoted words masked, for the demo, the authored recipe and a composed pool."""
+    for name, words in (
+        ("quickstart", []),
+        ("pool_authored", ["pool.n_train=300", "pool.n_evaluation=150", "pool.irrelevant=mixed"]),
+        ("pool_public", ["pool.n_train=100", "pool.n_evaluation=60", "pool.sources={authored: 1}", "pool.exclude=[]"]),
+    ):
+        pools = stage.built(load(name, [*words, f"output_dir={tmp_path}"]))
+        assert shared_sentences(pools.train, pools.evaluation) == []
+        assert shared_families({"train": pools.train, "evaluation": pools.evaluation}) == []
+        sentences = [{sentence(item) for item in items} for items in (pools.train, pools.evaluation)]
+        assert None not in sentences[0] | sentences[1] and not sentences[0] & sentences[1]
+        assert {item.bank for item in pools.train} == {"train"} and {item.bank for item in pools.evaluation} == {"eval"}
+
+
+def test_a_sentence_trained_on_is_found_whatever_the_value(items):
+    first = items[0]
+    other = replace(items[1], context_misleading=first.context_misleading.replace(first.wrong, items[1].wrong))
+    assert first.answer_type == "numeric" and first.wrong != other.wrong
+    found = Remembered.of_items([first])
+    assert found.seen(other) == "context_misleading" and found.seen(items[1]) == ""
+    quiet = replace(other, context_misleading=items[1].context_misleading, context_irrelevant=first.context_irrelevant)
+    assert found.seen(quiet) == "context_irrelevant"
+    assert "stands in the training pool" in shared_sentences([first], [other])[0]
+    assert shared_sentences([first], [other], {other.phrasing}) == []
+    assert shared_families({"train": [first], "evaluation": [replace(other, family=first.family)]}) == [
+        f"evaluation: the family {first.family} also stands in train; draw each from one bank"
+    ]
+
+
+def test_quoted_words_of_a_question_do_not_hide_a_sentence(items):
+    known = Remembered([], ['The key asks about "apples" and "train" here.'])
+    asked = replace(items[0], context_misleading="Nothing at all.")
+    assert known.seen(replace(asked, context_irrelevant='The key asks about "minutes" here.')) == "context_irrelevant"
+    assert known.seen(replace(asked, context_irrelevant='The key asks of "apples" here.')) == ""

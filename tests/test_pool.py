@@ -10,10 +10,11 @@ from collections import Counter
 import pytest
 
 from scope.items import CHANNELS, as_row, item_faults, normalised, normalised_question
-from scope.pool import PoolError, build_authored, check_items, checks, foils, signals, split_of, split_overlap
-from scope.pool.authored import FAMILIES, numbers_in
+from scope.pool import PoolError, build_authored, check_items, checks, foils, overlap, signals, split_of, split_overlap
+from scope.pool.authored import BANKS, FAMILIES, numbers_in
 from scope.pool.authored.registry import family
 from scope.pool.drawing import upstream_id
+from scope.recipe import load
 
 STREAMS = [(name, tier) for name, each in FAMILIES.items() for tier in each.tiers]
 
@@ -69,9 +70,11 @@ def test_draws_are_well_formed(name, tier):
 
 def test_the_registry_refuses_bad_families():
     with pytest.raises(ValueError, match="taken"):
-        family("sum", topic="math", answer_type="numeric")
+        family("sum", topic="math", answer_type="numeric", bank="train")
     with pytest.raises(ValueError, match="answer type"):
-        family("new", topic="math", answer_type="essay")
+        family("new", topic="math", answer_type="essay", bank="train")
+    with pytest.raises(ValueError, match="unknown bank 'test'; use one of train, dev, eval"):
+        family("new", topic="math", answer_type="numeric", bank="test")
 
 
 # ---------------------------------------------------------------- foils
@@ -101,12 +104,11 @@ def test_the_sieve_keeps_wrong_and_plausible_values_only():
 
 
 def test_every_phrasing_keeps_the_rules():
-    channels = signals.load_channels()
-    assert set(channels) == set(CHANNELS)
-    for channel in channels.values():
-        assert len(channel.value) >= 4 and len(channel.irrelevant) >= 4
-        for phrasing in (*channel.value, *channel.irrelevant):
-            rest = phrasing.replace("{value}", "")
+    banks = signals.load_banks()
+    assert all(set(channels) == set(CHANNELS) for channels in banks.values())
+    for channel in (channel for channels in banks.values() for channel in channels.values()):
+        for phrasing in (*channel.value, *channel.irrelevant, *channel.unrelated):
+            rest = phrasing.replace("{value}", "").replace("{about}", "")
             words = set(re.findall(r"[a-z]+", rest.casefold()))
             assert not words & (checks.NUMBER_WORDS.keys() | checks.NUMBER_LIKE | checks.YES_NO.keys()), phrasing
             assert not re.search(r"\d|(?<![\w'])[A-HJ-Z](?![\w'])", rest), phrasing
@@ -117,7 +119,7 @@ def test_every_phrasing_keeps_the_rules():
 def test_bad_phrasing_files_are_explained(tmp_path):
     good = signals.PHRASINGS.read_text()
     for text, message in [
-        (good.replace("[forum]", "[forun]"), "channel 'forum' is missing"),
+        (good.replace("[forum.", "[forun."), "channel 'forum' is missing"),
         (good + '\n[rumour]\nvalue = ["{value}"]\nirrelevant = ["x"]\n', "unknown channel 'rumour'"),
         (good.replace("got {value}, like", "got it, like"), "exactly once"),
         (good.replace("please dim", "please {value} dim"), "must hold no field"),
@@ -125,7 +127,7 @@ def test_bad_phrasing_files_are_explained(tmp_path):
         path = tmp_path / f"{abs(hash(message))}.toml"
         path.write_text(text)
         with pytest.raises(ValueError, match=message):
-            signals.load_channels(path)
+            signals.load_banks(path)
 
 
 def test_rotation_is_exact_and_skipped_values_keep_their_turn():
@@ -165,12 +167,13 @@ def test_channels_phrasings_letters_and_truth_are_balanced(items, count):
     assert spread(item.gold for item in some if item.answer_type == "boolean") <= 1
     assert spread((item.gold, item.wrong) for item in multiple) <= 2
     assert spread(item.family + item.tier for item in some) <= (1 if count == 60 else 20)
-    for name, channel in signals.load_channels().items():
+    for name, channel in signals.load_channels("train").items():
         mine = [item for item in some if item.channel == name]
         patterns = [re.escape(p).replace(re.escape("{value}"), ".+") for p in channel.value]
         used = [next(p for p in patterns if re.fullmatch(p, item.context_correct)) for item in mine]
         assert spread(used) <= 1
-        assert spread(item.context_irrelevant for item in mine) <= 1
+        # One that quotes the question or shares a word with the options catches up later.
+        assert spread(item.irrelevant_phrasing for item in mine) <= 3
     forms: Counter[str] = Counter()
     for item in multiple:
         found = signals.value_forms(item.gold, item.options)
@@ -223,9 +226,48 @@ def test_questions_that_read_the_same_fall_into_one_split():
     assert all(len(splits) == 1 for splits in where.values())
 
 
+def test_each_bank_of_families_has_every_answer_type_and_tier():
+    """About 60, 10 and 30 per cent of the families; the demo has five to train on and four to be evaluated on."""
+    shares = Counter(each.bank for each in FAMILIES.values())
+    assert set(shares) == set(BANKS)
+    for bank, share in (("train", 60), ("dev", 10), ("eval", 30)):
+        mine = [each for each in FAMILIES.values() if each.bank == bank]
+        assert abs(100 * len(mine) / len(FAMILIES) - share) <= 5
+        assert {each.answer_type for each in mine} == {"numeric", "multiple_choice", "boolean"}
+        assert {tier for each in mine for tier in each.tiers} == {"easy", "standard", "hard"}
+    demo = Counter(FAMILIES[name].bank for name in load("quickstart", []).pool.families)
+    assert demo["train"] >= 5 and demo["eval"] >= 4 and demo["dev"] in (1, 2)
+
+
+@pytest.mark.parametrize("irrelevant", ["related", "unrelated", "mixed"])
+def test_irrelevant_contexts_are_of_the_kind_asked_for(irrelevant):
+    made = build_authored(120, 1, "eval", tier=None, irrelevant=irrelevant)
+    assert check_items(made) == []
+    kinds = Counter(item.irrelevant_kind for item in made)
+    assert kinds == ({"related": 60, "unrelated": 60} if irrelevant == "mixed" else {irrelevant: 120})
+    quoting = [item for item in made if overlap.QUOTED_WORD.search(item.context_irrelevant)]
+    assert all(item.irrelevant_kind == "related" for item in quoting)
+    for item in quoting:
+        words = set(overlap.QUOTED_WORD.findall(item.context_irrelevant))
+        assert words <= set(re.findall(r"\w+", item.question)) and len(words) <= 2
+        assert not words & set(re.findall(r"\w+", " ".join(item.options)))
+    assert irrelevant == "unrelated" or len(quoting) >= 0.2 * kinds["related"]
+
+
+def test_what_a_context_may_quote_of_a_question():
+    asked = "Twice as many trains left Leeds in May; how many minutes more than double did Ann's train wait, yes or no?"
+    assert {"trains", "minutes", "wait"} <= set(signals.about_words(asked, []))
+    assert not {"twice", "leeds", "double", "more", "many"} & set(signals.about_words(asked, []))
+    assert "minutes" not in signals.about_words(asked, ["12 minutes"])
+    assert not {"train", "trains"} & set(signals.about_words(asked, ["the train"]))
+    assert signals.about_words("What is 7 times 8?", ["56"]) == []
+
+
 def test_impossible_requests_are_explained():
     with pytest.raises(PoolError, match=r"1000 items were asked for, but only (\d+) distinct .* at most"):
         build_authored(1000, 0, "train", tier=None, families=["weekday"])
+    with pytest.raises(PoolError, match=r"none of the families sum is of the bank 'eval'.* name at least one of "):
+        build_authored(1, 0, "eval", families=["sum"])
     with pytest.raises(PoolError, match="unknown family 'weekdya'; did you mean weekday"):
         build_authored(1, 0, "train", families=["weekdya"])
     with pytest.raises(PoolError, match="unknown split 'test'"):

@@ -11,9 +11,12 @@ from scope.answers import parse_answer
 from scope.items import CHANNELS
 from scope.pool import checks, signals, words
 from scope.pool.checks import LENGTH_RATIO
-from scope.pool.signals import Channel, SignalError, content_words, fits_text_form, load_channels, phrasing_faults
+from scope.pool.signals import Channel, SignalError, content_words, fits_text_form, load_banks, phrasing_faults
 
-BUILT_IN = load_channels()
+BANKS = load_banks()
+BUILT_IN = BANKS["train"]
+#: Every channel of every bank.
+ALL = [channel for bank in BANKS.values() for channel in bank.values()]
 
 #: What a context may name: a number, an option letter, option text, both, and yes or no.
 VALUES = {
@@ -41,7 +44,7 @@ def own(tmp_path):
 
 def faults_of(*paths):
     with pytest.raises(SignalError) as caught:
-        load_channels(extra=paths)
+        load_banks(extra=paths)
     return str(caught.value).splitlines()
 
 
@@ -54,37 +57,38 @@ def test_the_built_in_file_has_no_fault():
     assert tuple(BUILT_IN) == CHANNELS == tuple(table)
 
 
-@pytest.mark.parametrize("name", CHANNELS)
-def test_every_channel_has_many_phrasings_of_a_sentence_or_so(name):
-    channel = BUILT_IN[name]
-    assert len(channel.value) >= 9 and len(channel.irrelevant) >= 10
-    for phrasing in (*channel.value, *channel.irrelevant):
+@pytest.mark.parametrize("channel", ALL, ids=lambda channel: channel.name)
+def test_every_channel_has_many_phrasings_of_a_sentence_or_so(channel):
+    assert min(len(channel.value), len(channel.irrelevant), len(channel.unrelated)) >= 8
+    quoting = sum("{about}" in phrasing for phrasing in channel.irrelevant)
+    assert 3 <= quoting <= len(channel.irrelevant) - 3
+    for phrasing in (*channel.value, *channel.irrelevant, *channel.unrelated):
         assert 8 <= len(phrasing.split()) <= 22, phrasing
         assert phrasing == phrasing.strip() and phrasing[-1] in '."', phrasing
         assert phrasing.count('"') in (0, 2), phrasing
 
 
-@pytest.mark.parametrize("name", CHANNELS)
-def test_contexts_of_a_channel_are_of_similar_length_with_any_value(name):
+@pytest.mark.parametrize("channel", ALL, ids=lambda channel: channel.name)
+def test_contexts_of_a_channel_are_of_similar_length_with_any_value(channel):
     """The limits on option texts and the lengths of the phrasings fit each other (`contexts_similar_length`)."""
     text = "x" * (signals.TEXT_CHARACTERS - 2 * (signals.TEXT_WORDS - 1)) + " x" * (signals.TEXT_WORDS - 1)
     assert (len(text.split()), len(text)) == (signals.TEXT_WORDS, signals.TEXT_CHARACTERS)
-    channel = BUILT_IN[name]
     for phrasing, value in product(channel.value, [*VALUES, text, f"B ({text})"]):
         context = signals.render(phrasing, value)
-        for irrelevant in channel.irrelevant:
+        plain = (p for p in channel.irrelevant if "{about}" not in p)
+        for irrelevant in (*plain, *channel.unrelated):
             for sizes in [(len(context.split()), len(irrelevant.split())), (len(context), len(irrelevant))]:
                 assert max(sizes) <= LENGTH_RATIO * min(sizes), (context, irrelevant)
 
 
-@pytest.mark.parametrize("name", CHANNELS)
-def test_irrelevant_phrasings_share_few_words(name):
+@pytest.mark.parametrize("channel", ALL, ids=lambda channel: channel.name)
+def test_unrelated_phrasings_share_few_words(channel):
     """So that a question that rules out one leaves others.
 
     Any two have at most two content words in common; no word stands in more than two thirds of them; and
     no three words rule out all.
     """
-    said = [content_words(phrasing) for phrasing in BUILT_IN[name].irrelevant]
+    said = [content_words(phrasing) for phrasing in channel.unrelated]
     for one, other in combinations(said, 2):
         assert len(one & other) <= 2, (one, other)
     vocabulary = sorted(set().union(*said))
@@ -105,12 +109,12 @@ def test_irrelevant_phrasings_open_like_those_with_a_value():
 def test_contexts_can_be_read_by_the_answer_parser(value, answer_type):
     """A context is no completion; but if the parser reads an answer in one, it is the one named."""
     options = 4 if answer_type == "multiple_choice" else None
-    for channel in BUILT_IN.values():
+    for channel in ALL:
         for phrasing in channel.value:
             found = parse_answer(signals.render(phrasing, value), answer_type, options)
             if found.status == "ok" and value != "the red box":
                 assert found == parse_answer(value.split(" (")[0], answer_type, options), phrasing
-        for phrasing in channel.irrelevant:
+        for phrasing in (*channel.irrelevant, *channel.unrelated):
             assert parse_answer(phrasing, answer_type, options).status != "ok", phrasing
 
 
@@ -127,38 +131,69 @@ irrelevant = ["Engraved on a park bench: sit down and enjoy the shade."]
 
 
 def test_a_file_adds_to_the_channels_it_names(own):
-    joined = load_channels(extra=[own(MORE)])
+    """Each sentence to the bank of its hash, behind those there are, and to no other."""
+    joined = load_banks(extra=[own(MORE)])
     table = tomllib.loads(MORE)
-    assert joined["forum"].value == (*BUILT_IN["forum"].value, *table["forum"]["value"])
-    assert joined["forum"].irrelevant == (*BUILT_IN["forum"].irrelevant, *table["forum"]["irrelevant"])
-    assert joined["other"].value == BUILT_IN["other"].value
-    assert joined["other"].irrelevant == (*BUILT_IN["other"].irrelevant, *table["other"]["irrelevant"])
-    assert all(joined[name] == BUILT_IN[name] for name in set(CHANNELS) - {"forum", "other"})
-    assert tuple(joined) == CHANNELS
-    assert load_channels() == BUILT_IN  # the built-in ones stay as they are
+    for name, kind in (("forum", "value"), ("forum", "irrelevant"), ("other", "irrelevant")):
+        grown = {bank: getattr(joined[bank][name], kind)[len(getattr(BANKS[bank][name], kind)) :] for bank in BANKS}
+        assert sorted(grown.values()) == [(), (), tuple(table[name][kind])]
+    assert all(joined[bank][name] == BANKS[bank][name] for bank in BANKS for name in set(CHANNELS) - {"forum", "other"})
+    assert all(tuple(channels) == CHANNELS for channels in joined.values())
+    assert load_banks() == BANKS  # the built-in ones stay as they are
 
 
-def test_a_replacing_file_stands_for_the_channels_it_names(own):
-    text = "replace = true\n" + MORE.split("[other]")[0]
-    table = tomllib.loads(text)
-    joined = load_channels(extra=(own(text),))
-    assert joined["forum"] == Channel("forum", tuple(table["forum"]["value"]), tuple(table["forum"]["irrelevant"]))
-    assert all(joined[name] == BUILT_IN[name] for name in set(CHANNELS) - {"forum"})
+def test_a_file_may_name_the_banks(own):
+    text = MORE.replace("[forum]", "[forum.dev]").replace("[other]", "[other.eval]")
+    joined, table = load_banks(extra=[own(text)]), tomllib.loads(text)
+    assert joined["dev"]["forum"].value == (*BANKS["dev"]["forum"].value, *table["forum"]["dev"]["value"])
+    assert joined["eval"]["other"].irrelevant[-1] == table["other"]["eval"]["irrelevant"][0]
+    assert joined["train"] == BANKS["train"]
+
+
+def test_a_replacing_file_stands_for_the_channels_it_names(own, caplog):
+    """Being too few for a bank each, its phrasings serve all, which is said once for each list."""
+    path = own("replace = true\n" + MORE.split("[other]")[0])
+    table = tomllib.loads(path.read_text())
+    joined = load_banks(extra=(path,))
+    for bank, channels in joined.items():
+        lists = (tuple(table["forum"]["value"]), tuple(table["forum"]["irrelevant"]))
+        assert channels["forum"] == Channel("forum", *lists, BANKS[bank]["forum"].unrelated)
+        assert all(channels[name] == BANKS[bank][name] for name in set(CHANNELS) - {"forum"})
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 1 and "too few phrasings" in said[0] and "forum value, forum irrelevant" in said[0]
+    assert signals.in_several_banks([path]) == {signals.phrasing_id(text) for texts in lists for text in texts}
+
+
+def test_enough_phrasings_without_banks_are_split_for_good(own, caplog):
+    """Thirty sentences leave no bank empty; none is in two, and none moves when others are added."""
+    many = [f"Overheard on a {word} server: everybody there says {{value}}." for word in map(chr, range(97, 123))]
+    quiet = [text.replace("says {value}", "is asking about this") for text in many]
+    text = "replace = true\n[forum]\nvalue = {}\nirrelevant = {}\n"
+    banks, fewer = (load_banks(extra=[own(text.format(many[:n], quiet[:n]))]) for n in (26, 20))
+    dealt = [phrasing for bank in banks.values() for phrasing in bank["forum"].value]
+    assert sorted(dealt) == sorted(many) and not caplog.records and not signals.in_several_banks()
+    assert all(set(fewer[bank]["forum"].value) <= set(banks[bank]["forum"].value) for bank in banks)
+
+
+def test_no_phrasing_is_in_two_banks(own):
+    assert signals.in_several_banks() == set()
+    text = f'[forum.train]\nvalue = ["{GOOD}"]\n[forum.eval]\nvalue = ["{GOOD.upper().replace("VALUE", "value")}"]\n'
+    assert any("eval: value" in line and "stands twice, first in forum" in line for line in faults_of(own(text)))
 
 
 def test_files_are_read_in_order_and_a_changed_file_is_read_again(own):
     adding, replacing = own(MORE, "adding.toml"), own("replace = true\n" + MORE.split("[other]")[0], "replacing.toml")
-    assert len(load_channels(extra=[adding, replacing])["forum"].value) == 1
+    assert len(load_banks(extra=[adding, replacing])["train"]["forum"].value) == 1
     assert "stands already in forum" in faults_of(replacing, adding)[0]
-    before = load_channels(extra=[adding])["other"].irrelevant
+    before = load_banks(extra=[adding])
     adding.write_text(MORE.replace("park bench", "garden bench"))
-    assert load_channels(extra=[adding])["other"].irrelevant != before
+    assert load_banks(extra=[adding]) != before
 
 
 def test_windows_files_are_read(own, tmp_path):
     path = tmp_path / "windows.toml"
     path.write_bytes(b"\xef\xbb\xbf" + MORE.replace("\n", "\r\n").encode())
-    assert load_channels(extra=[path]) == load_channels(extra=[own(MORE)])
+    assert load_banks(extra=[path]) == load_banks(extra=[own(MORE)])
 
 
 GOOD = "Overheard on a chess server: everybody there says {value}."
@@ -189,7 +224,10 @@ QUIET = "Overheard on a chess server: everybody there adores marzipan."
         ("value", "On and on " * 10 + "{value}.", "has 31 words; use 5 to 30"),
         ("value", GOOD.replace("there", "<b>there</b>"), "holds '<b>'; write plain text on one line"),
         ("value", GOOD.replace(": ", ":\\n"), "write plain text on one line"),
-        ("irrelevant", QUIET.replace("there", "{value}"), "must hold no field"),
+        ("irrelevant", QUIET.replace("there", "{value}"), "must hold no field but {about}"),
+        ("irrelevant", QUIET.replace("there", "{about} or {about}"), "that at most once"),
+        ("irrelevant", QUIET.replace("there", "'{about}'"), "glues a sign to {about}"),
+        ("unrelated", QUIET.replace("there", "{about}"), "must hold no field"),
         ("irrelevant", QUIET.replace("adores", "wrongly adores"), "holds 'wrongly'"),
         ("irrelevant", QUIET.replace("adores", "says yes to"), "holds 'yes'"),
         ("irrelevant", QUIET.replace("chess server", "chess server in Lot D"), "holds the lone capital 'D'"),
@@ -211,7 +249,10 @@ def test_each_fault_of_a_phrasing_is_a_sentence(own, kind, phrasing, message):
     [
         ('[forun]\nvalue = ["x"]', "unknown channel 'forun'; use one of answer_key, "),
         ("[forum]", "forum: holds no phrasing"),
-        ('[forum]\nvalues = ["x"]', "forum: unknown list 'values'; a channel has lists named value and irrelevant"),
+        (
+            '[forum]\nvalues = ["x"]',
+            "forum: unknown list 'values'; a channel has lists named value, irrelevant",
+        ),
         ('[forum]\nvalue = "x"', "forum: value is 'x'; write a list of phrasings"),
         ("[forum]\nvalue = [7]", "forum: value: 7 is not a text; put it in quotes"),
         ('forum = ["x"]', "forum: is ['x']; write [forum] on a line of its own"),
@@ -249,7 +290,7 @@ def test_all_faults_of_all_files_are_told_at_once(own):
 
 def test_a_base_file_needs_every_channel_with_both_kinds(own):
     with pytest.raises(SignalError) as caught:
-        load_channels(own(MORE))
+        load_banks(own(MORE))
     lines = str(caught.value).splitlines()
     assert sum("is missing; give it value and irrelevant phrasings" in line for line in lines) == 7
     assert sum("other: needs at least one value and one irrelevant" in line for line in lines) == 1

@@ -52,6 +52,7 @@ def check(recipe: Recipe) -> None:
     both = {"train": pools.train, "evaluation": pools.evaluation}
     sentences = [f"{which}: {fault}" for which, items in both.items() for fault in checks.check_items(items)]
     sentences += overlap.split_overlap(both, recipe.pool.near_duplicate)
+    sentences += stage.apart(recipe, pools.train, pools.evaluation)
     print("".join(f"{sentence}\n" for sentence in sentences), end="")
     for which, items in both.items():
         print(f"\nshortcut baselines, {which}\n{shortcuts.render(shortcuts.report(items))}")

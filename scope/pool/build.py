@@ -9,8 +9,9 @@ from pathlib import Path
 
 from scope.items import CHANNELS, Item, normalised
 from scope.pool import checks
+from scope.pool.authored import BANKS
 from scope.pool.compose import Targets, apportion, choose, spread
-from scope.pool.drawing import draw_authored
+from scope.pool.drawing import draw_authored, known
 from scope.pool.foils import Leaning, Mistake
 from scope.pool.mistakes import from_own_errors
 from scope.pool.questions import PoolError, Question
@@ -44,6 +45,7 @@ def build_authored(
     families: Collection[str] | None = None,
     avoid: Avoid = lambda question: None,
     phrasings: Sequence[Path] = (),
+    irrelevant: str = "related",
 ) -> list[Item]:
     """Draw `n_items` authored items of one split (arguments: `draw_authored`).
 
@@ -53,7 +55,8 @@ def build_authored(
     """
     if n_items < 1:
         raise PoolError(f"n_items is {n_items}; ask for at least one item")
-    writer = Writer(seed, split, phrasings)
+    known("split", split, BANKS)
+    writer = Writer(seed, split, phrasings, irrelevant)
     channel = Rotation(CHANNELS, writer.rng)
     classes: dict[str, Counter[str]] = defaultdict(Counter)
     leaning: dict[str, Leaning] = defaultdict(Leaning)
@@ -69,8 +72,8 @@ def build_authored(
         channels = {name for name in CHANNELS if writer.bears(name, question)}
         if not channels:
             raise PoolError(
-                f"every irrelevant phrasing shares a word with the question {question.question!r}; "
-                "add one that does not to scope/pool/signals.toml or to pool.phrasings"
+                f"no irrelevant phrasing of the bank {writer.bank} fits the question {question.question!r}; "
+                "add one that does to scope/pool/signals.toml or to pool.phrasings"
             )
         said = (question.answer_type, question.gold if question.answer_type == "boolean" else None)
         items.append(writer.item(question, mistake, channel.next_fitting(channels, said)))
@@ -91,6 +94,7 @@ def build_composed(
     split: str,
     avoid: Avoid = lambda question: None,
     phrasings: Sequence[Path] = (),
+    irrelevant: str = "related",
 ) -> Pool:
     """`n_items` items of the wanted mix (fewer where there are not enough questions).
 
@@ -112,7 +116,9 @@ def build_composed(
     usable = {item_id(question): question for question in kept.values()}
     for _ in range(_ROUNDS):
         chosen = choose(list(usable.values()), n_items, targets, seed)
-        items, unfit = _written(chosen, targets, seed, split, phrasings)
+        items, unfit = _written(
+            chosen, targets, Writer(seed, split, phrasings, irrelevant), f"pool/{seed}/{split}/channels"
+        )
         faulty = {f.item_id: f.check for f in checks.findings(items) if f.item_id in usable}
         for bad in unfit:
             left_out[f"{usable.pop(bad).source}: no irrelevant phrasing fits"] += 1
@@ -124,15 +130,14 @@ def build_composed(
 
 
 def _written(
-    chosen: Sequence[tuple[Question, Mistake]], targets: Targets, seed: int, split: str, phrasings: Sequence[Path]
+    chosen: Sequence[tuple[Question, Mistake]], targets: Targets, writer: Writer, seed: str
 ) -> tuple[list[Item], list[str]]:
     """The items in the order of `chosen`, and the ids of questions that no channel bears.
 
     Channels are dealt out evenly within each source, type, class and yes/no. A question that cannot
     bear its channel exchanges it with the next one that can; failing that it takes another channel.
     """
-    writer = Writer(seed, split, phrasings)
-    rng = random.Random(f"pool/{seed}/{split}/channels")
+    rng = random.Random(seed)
     bears = [[name for name in writer.channels if writer.bears(name, question)] for question, _ in chosen]
     order = sorted(range(len(chosen)), key=lambda i: _stratum(*chosen[i]))
     dealt = spread(apportion(len(chosen), targets.channels), rng)

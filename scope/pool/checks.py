@@ -27,7 +27,7 @@ from scope.pool.naming import (
     surname,
     truth,
 )
-from scope.pool.overlap import split_overlap
+from scope.pool.overlap import QUOTED_WORD, split_overlap
 from scope.pool.plain import text_is_bounded, text_is_plain
 from scope.pool.quantities import holds, numbers, same_text, tokens, without_article
 from scope.pool.signals import content_words, value_forms
@@ -161,10 +161,27 @@ _NAMES = frozenset(("usa", "uk", "eu", "un", "ussr", "uae", "nyc"))
 
 
 def irrelevant_is_elsewhere(item: Item) -> list[str]:
-    """The irrelevant context shares no content word, name or abbreviation with the question and its options."""
-    about, text = " ".join([item.question, *item.options]), contexts(item)["context_irrelevant"]
-    shared = sorted((content_words(about) & content_words(text)) | (_short_names(about) & _short_names(text)))
+    """An unrelated irrelevant context shares no content word, name or abbreviation with question and options."""
+    if item.irrelevant_kind != "unrelated":
+        return []
+    shared = _shared(" ".join([item.question, *item.options]), contexts(item)["context_irrelevant"])
     return [f"context_irrelevant: shares {shared[0]!r} with the question; speak of something else"] if shared else []
+
+
+def irrelevant_is_undecided(item: Item) -> list[str]:
+    """An irrelevant context about the question shares no content word with an option, and quotes the question alone."""
+    if item.irrelevant_kind != "related":
+        return []
+    text = contexts(item)["context_irrelevant"]
+    faults = [f"shares {word!r} with the options" for word in _shared(" ".join(item.options), text)[:1]]
+    asked = set(re.findall(r"\w+", item.question.casefold()))
+    strange = [word for word in QUOTED_WORD.findall(text) if word.casefold() not in asked]
+    faults += [f"quotes {word!r}, which is not in the question" for word in strange[:1]]
+    return [f"context_irrelevant: {fault}; write it without" for fault in faults]
+
+
+def _shared(about: str, text: str) -> list[str]:
+    return sorted((content_words(about) & content_words(text)) | (_short_names(about) & _short_names(text)))
 
 
 def _short_names(text: str) -> set[str]:
@@ -237,10 +254,19 @@ def contexts_differ(item: Item) -> list[str]:
 def contexts_similar_length(item: Item) -> list[str]:
     """The three contexts have similar lengths, in words and in characters."""
     texts = [text for text in contexts(item).values() if text]
-    for unit, sizes in (("words", [len(t.split()) for t in texts]), ("characters", [len(t) for t in texts])):
+    for unit, sizes in _sizes(texts).items():
         if sizes and max(sizes) > LENGTH_RATIO * min(sizes):
             return [f"contexts: have {min(sizes)} to {max(sizes)} {unit}; keep the ratio under {LENGTH_RATIO}"]
     return []
+
+
+def of_similar_length(texts: Sequence[str]) -> bool:
+    """Whether texts pass `contexts_similar_length` beside each other."""
+    return all(max(sizes) <= LENGTH_RATIO * min(sizes) for sizes in _sizes(texts).values())
+
+
+def _sizes(texts: Sequence[str]) -> dict[str, list[int]]:
+    return {"words": [len(t.split()) for t in texts], "characters": [len(t) for t in texts]}
 
 
 ITEM_CHECKS: tuple[Callable[[Item], list[str]], ...] = (
@@ -254,6 +280,7 @@ ITEM_CHECKS: tuple[Callable[[Item], list[str]], ...] = (
     options_distinct,
     irrelevant_is_silent,
     irrelevant_is_elsewhere,
+    irrelevant_is_undecided,
     contexts_one_sided,
     contexts_matched,
     contexts_differ,

@@ -21,6 +21,7 @@ MARGINS: dict[str, Sequence[str]] = {
     "wrong_class": WRONG_CLASSES,
     "answer_type": (),
     "tier": (),
+    "irrelevant_kind": (),
 }
 #: Findings quoted in the datasheet; all are counted.
 _QUOTED = 20
@@ -55,6 +56,7 @@ def report(recipe: Recipe, pools: "Pools", targets: Mapping[str, Targets]) -> di
             }
             for which, findings in found.items()
         },
+        "sentences": len(overlap.shared_sentences(pools.train, pools.evaluation)),
         "overlap": {"pairs": len(shared), "first": shared[:_QUOTED]},
         "shortcuts": {which: [asdict(row) for row in shortcuts.report(items)] for which, items in both.items()},
         "licences": licences([*pools.train, *pools.evaluation]),
@@ -192,6 +194,8 @@ def _checks(found: Mapping[str, Any]) -> list[str]:
         parts.append("\n".join(f"- {sentence}" for sentence in findings["first"]))
     pairs = found["overlap"]["pairs"]
     parts.append(f"Items that the pools share, or that nearly repeat one of the other pool: {pairs or 'none'}.")
+    shared = found["sentences"]
+    parts.append(f"Evaluation items with a sentence, its value masked, that the training pool has: {shared or 'none'}.")
     return parts
 
 

@@ -5,39 +5,24 @@ beginning of a pool is as balanced as the whole.
 """
 
 import difflib
-import hashlib
 import random
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator
 
 from scope.items import normalised
 from scope.pool import foils
-from scope.pool.authored import FAMILIES, TIERS, Draw, Family, numbers_in
+from scope.pool.authored import BANKS, FAMILIES, TIERS, Draw, Family, numbers_in
 from scope.pool.questions import PoolError, Question
 
 AUTHORED = "authored"
-
-#: Split -> share of all problems, in per cent. A problem's hash decides (see `split_of`).
-SPLITS = {"train": 60, "dev": 10, "eval": 30}
 
 #: A family counts as drawn empty after so many draws in a row without a new problem.
 _PATIENCE = 3000
 
 
 def split_of(upstream_id: str) -> str:
-    """The split a problem belongs to, by a stable hash of its core (what follows the family's name).
-
-    The core is as a rule the sorted numbers of the question. So questions that read the same, and
-    those that differ only in names, wording or the order of their numbers, share a split, whichever
-    families they come from.
-    """
-    core = upstream_id.partition(":")[2] or upstream_id
-    bucket = int.from_bytes(hashlib.sha256(core.encode()).digest()[:8], "big") % 100
-    for split, share in SPLITS.items():
-        bucket -= share
-        if bucket < 0:
-            return split
-    raise AssertionError("the shares of SPLITS add up to 100")
+    """The split of a problem (`family:core`): the bank of its family."""
+    return FAMILIES[upstream_id.partition(":")[0]].bank
 
 
 def upstream_id(family: str, draw: Draw) -> str:
@@ -46,10 +31,10 @@ def upstream_id(family: str, draw: Draw) -> str:
 
 
 class _Stream:
-    """New problems of one family, tier and split, one at a time."""
+    """New problems of one family and tier, one at a time."""
 
     def __init__(self, family: Family, tier: str, split: str, seed: int, avoid: Callable[[str], object]):
-        self.family, self.tier, self.split, self.avoid = family, tier, split, avoid
+        self.family, self.tier, self.avoid = family, tier, avoid
         self.rng = random.Random(f"pool/{seed}/{split}/{family.name}/{tier}")
         self.waiting: dict[str, deque[Question]] = {"yes": deque(), "no": deque()}
         self.golds: Counter[str] = Counter()
@@ -72,7 +57,7 @@ class _Stream:
             tries += 1
             draw = self.family.draw(self.rng, self.tier)
             problem, question = upstream_id(self.family.name, draw), "question:" + normalised(draw.question)
-            if problem in seen or question in seen or split_of(problem) != self.split:
+            if problem in seen or question in seen:
                 continue
             mistakes = foils.usable(draw.mistakes, draw.gold, self.family.answer_type, draw.options)
             if not mistakes or self.avoid(draw.question):
@@ -112,24 +97,29 @@ def draw_authored(
 ) -> Iterator[Question]:
     """Authored questions of one split, until no family has a new one.
 
-    split: train, dev or eval; splits share no problem, whatever the seeds. tier: one of TIERS, or
-    None for all. families: names to draw from, or None for all that have the tier. avoid: questions
-    for which it says something true are passed over. Families take turns; yes and no alternate.
-    Raises PoolError (a sentence) for an unknown name.
+    split: train, dev or eval; each draws from the families of its own bank, so splits share no family,
+    whatever the seeds. tier: one of TIERS, or None for all. families: names of any bank, or None for all
+    that have the tier. avoid: questions for which it says something true are passed over. Families take
+    turns; yes and no alternate.
+    Raises PoolError (a sentence) for an unknown name, and where none of the families is of the bank and tier.
     """
-    _known("split", split, SPLITS)
+    known("split", split, BANKS)
     if tier is not None:
-        _known("tier", tier, TIERS)
+        known("tier", tier, TIERS)
     for name in families or ():
-        _known("family", name, FAMILIES)
+        known("family", name, FAMILIES)
     streams = [
         _Stream(family, each, split, seed, avoid)
         for family in FAMILIES.values()
         for each in family.tiers
-        if (families is None or family.name in families) and (tier is None or each == tier)
+        if family.bank == split and (families is None or family.name in families) and tier in (None, each)
     ]
     if not streams:
-        raise PoolError(f"none of the families {', '.join(families or ())} has the tier {tier!r}")
+        fits = [f.name for f in FAMILIES.values() if f.bank == split and (tier is None or tier in f.tiers)]
+        raise PoolError(
+            f"none of the families {', '.join(families or ())} is of the bank {split!r} and has the tier "
+            f"{tier or 'any'!r}; name at least one of {', '.join(fits)}"
+        )
     order = random.Random(f"pool/{seed}/{split}/order")
     seen: set[str] = set()
     yes_no = {"yes": 0, "no": 0}
@@ -144,7 +134,8 @@ def draw_authored(
             yield question
 
 
-def _known(what: str, name: str, names: Collection[str]) -> None:
+def known(what: str, name: str, names: Collection[str]) -> None:
+    """Refuse a name that is none of `names`, with those like it."""
     if name not in names:
         near = difflib.get_close_matches(str(name), list(names), 3) or list(names)
         raise PoolError(f"unknown {what} {name!r}; did you mean {', '.join(near)}?")

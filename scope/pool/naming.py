@@ -16,11 +16,11 @@ def contexts(item: Item) -> dict[str, str]:
     found = {}
     for condition in (Condition.MISLEADING, Condition.CORRECT, Condition.IRRELEVANT):
         given = item.context(condition)
-        found[f"context_{condition}"] = given or _added(item.prompt_clean, item.prompt(condition))
+        found[f"context_{condition}"] = given or added(item.prompt_clean, item.prompt(condition))
     return found
 
 
-def _added(clean: str, prompt: str) -> str:
+def added(clean: str, prompt: str) -> str:
     """What a prompt has between the beginning and the end that it shares with the clean one, in whole words."""
     if not clean or not prompt:
         return ""

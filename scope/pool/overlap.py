@@ -1,4 +1,6 @@
-"""Questions that stand twice, word for word or nearly, within texts, between splits and in transfer sets.
+"""What two pools share: questions, families, and the sentences of their contexts.
+
+Questions stand twice word for word or nearly, within texts, between splits and in transfer sets.
 
 Two questions are near duplicates when the sets of their three-word shingles, numbers and all, overlap by
 at least THRESHOLD (Jaccard: shared over all). MinHash LSH proposes the pairs and the exact sets decide, so a
@@ -6,10 +8,13 @@ collision is never counted; a pair at the threshold is proposed with probability
 SHORTEST words are compared as they are. Nothing depends on the process: seeded permutations, SHA-1 hashes.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from scope.items import Item, normalised
+from scope.pool.naming import contexts
+from scope.pool.signals import value_forms
 
 #: Shared shingles over all shingles of two near duplicates, at least.
 THRESHOLD = 0.8
@@ -18,6 +23,10 @@ SHORTEST = 6
 _PERMUTATIONS, _SEED = 128, 1
 #: The shingles of a text without letters and digits, which resembles nothing.
 _NOTHING = frozenset([""])
+
+#: A word of the question as an irrelevant context quotes it.
+QUOTED_WORD = re.compile(r'"([a-z]{4,14})"')
+_ABOUT = re.compile(rf"{QUOTED_WORD.pattern}(?: and {QUOTED_WORD.pattern})?")
 
 K = TypeVar("K")
 
@@ -149,4 +158,82 @@ def excluded(
                 f"{item.where or item.id}: question: {how} that of {name} ({100 * share:.0f} % of their three-word "
                 f"shingles); leave the item out: {texts_to_exclude[name][:80]!r}"
             )
+    return faults
+
+
+# ---------------------------------------------------------------- sentences and families
+
+
+class Remembered:
+    """The sentences of the contexts that a model was trained on, to be asked whether an item has one of them.
+
+    values: its misleading and correct contexts. irrelevant: its irrelevant ones. Values and quoted words do not count.
+    """
+
+    def __init__(self, values: Iterable[str], irrelevant: Iterable[str]):
+        self.values = {" ".join(text.split()) for text in values if text.strip()}
+        self.irrelevant = {_about_masked(text) for text in irrelevant if text.strip()}
+        self.known: dict[tuple[str, str], bool] = {}
+
+    @classmethod
+    def of_items(cls, items: Sequence[Item]) -> "Remembered":
+        given = [contexts(item) for item in items]
+        values = [each[name] for each in given for name in ("context_misleading", "context_correct")]
+        return cls(values, [each["context_irrelevant"] for each in given])
+
+    def seen(self, item: Item) -> str:
+        """The field of the item whose sentence was trained on, the wrong answer masked; empty if there is none."""
+        if self._holds(sentence(item)):
+            return "context_misleading"
+        return "context_irrelevant" if _about_masked(contexts(item)["context_irrelevant"]) in self.irrelevant else ""
+
+    def _holds(self, around: tuple[str, str] | None) -> bool:
+        if around is None:
+            return False
+        if around not in self.known:
+            head, tail = around
+            self.known[around] = any(
+                len(text) > len(head) + len(tail) and text.startswith(head) and text.endswith(tail)
+                for text in self.values
+            )
+        return self.known[around]
+
+
+def sentence(item: Item) -> tuple[str, str] | None:
+    """What stands before and behind the wrong answer in the misleading context; None where it does not hold it."""
+    text = " ".join(contexts(item)["context_misleading"].split())
+    for form in sorted(value_forms(item.wrong, item.options).values(), key=len, reverse=True):
+        form = " ".join(form.split())
+        found = list(re.finditer(rf"(?<!\w){re.escape(form)}(?!\w)", text, re.I))
+        if found and len(text) > len(form):
+            return text[: found[-1].start()], text[found[-1].end() :]
+    return None
+
+
+def _about_masked(text: str) -> str:
+    return _ABOUT.sub('""', " ".join(text.split()))
+
+
+def shared_sentences(train: Sequence[Item], evaluation: Sequence[Item], allowed: Collection[str] = ()) -> list[str]:
+    """One sentence for each evaluation item of which a context, its value masked, stands in the training pool.
+
+    allowed: ids of phrasings that may stand in both.
+    """
+    remembered, faults = Remembered.of_items(train), []
+    for item in evaluation:
+        field = remembered.seen(item)
+        if field and {item.phrasing, item.irrelevant_phrasing}.isdisjoint(allowed):
+            text = contexts(item)[field]
+            faults.append(f"evaluation: {item.id}: {field}: stands in the training pool with another value: {text!r}")
+    return faults
+
+
+def shared_families(pools: Mapping[str, Sequence[Item]]) -> list[str]:
+    """One sentence for each authored family that a pool shares with an earlier one."""
+    where: dict[str, str] = {}
+    faults = []
+    for name, items in pools.items():
+        for family in dict.fromkeys(item.family for item in items if item.family):
+            if where.setdefault(family, name) != name:
+                faults.append(f"{name}: the family {family} also stands in {where[family]}; draw each from one bank")
     return faults

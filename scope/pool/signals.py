@@ -1,14 +1,17 @@
-"""Contexts: nine channels, each with phrasings that carry a value and phrasings that carry none.
+"""Contexts: nine channels, each with phrasings that carry a value and two kinds that carry none.
 
-The phrasings are lines of `signals.toml`, and of files of the user's own. The misleading and the
-correct context of an item are one phrasing with the value exchanged.
+The phrasings are lines of `signals.toml`, and of files of the user's own, in a bank each for training,
+development and evaluation. The misleading and the correct context of an item are one phrasing with the
+value exchanged.
 """
 
+import hashlib
+import logging
 import random
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,13 +21,18 @@ from scope import artifacts
 from scope.items import CHANNELS
 from scope.pool.words import NUMBER_LIKE, NUMBER_WORDS, YES_NO
 
+log = logging.getLogger(__name__)
+
 PHRASINGS = Path(__file__).with_name("signals.toml")
 
 #: How a multiple-choice value is named: by its letter, by its option text, or by both.
 FORMS = ("letter", "text", "both")
 
-#: The two lists of a channel in a phrasing file.
-KINDS = ("value", "irrelevant")
+#: The lists of a channel: those that hold an answer, and those about the same question or about anything else.
+KINDS = ("value", "irrelevant", "unrelated")
+
+#: What a phrasing is for. Pools of different banks share none.
+BANKS = ("train", "dev", "eval")
 
 #: Fewest and most words of a phrasing of either kind.
 PHRASING_WORDS = (5, 30)
@@ -86,61 +94,118 @@ class Rotation(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """The phrasings of one channel. Those in `value` hold `{value}` exactly once."""
+    """The phrasings of one channel in one bank.
+
+    Those in `value` hold `{value}` exactly once. Those in `irrelevant` are about the question and hold
+    `{about}` at most once, where words of the question may stand; those in `unrelated` are about anything else.
+    """
 
     name: str
     value: tuple[str, ...]
     irrelevant: tuple[str, ...]
+    unrelated: tuple[str, ...]
+
+
+#: Bank -> channel -> its phrasings.
+Banks = Mapping[str, Mapping[str, Channel]]
 
 
 # ---------------------------------------------------------------- phrasing files
 
 
-def load_channels(path: Path = PHRASINGS, extra: Sequence[Path] = ()) -> dict[str, Channel]:
-    """All nine channels, in the order of CHANNELS.
+def load_channels(bank: str, path: Path = PHRASINGS, extra: Sequence[Path] = ()) -> dict[str, Channel]:
+    """All nine channels of one bank, in the order of CHANNELS (see `load_banks`)."""
+    return dict(load_banks(path, extra)[bank])
+
+
+def load_banks(path: Path = PHRASINGS, extra: Sequence[Path] = ()) -> Banks:
+    """Every bank's channels, each in the order of CHANNELS.
 
     path: a file with every channel. extra: files of the user's own, read in order, each with any of the
-    channels. A file adds its phrasings behind those there are; or, with `replace = true` at its top, its
-    phrasings stand in their place, and every channel it names must have both kinds.
+    channels. A channel holds a table for each bank, or its lists directly; those are dealt to the banks by
+    a hash of each sentence. A file adds its phrasings behind those there are; or, with `replace = true` at
+    its top, each list it has stands in the place of that list, and every channel it names must have value
+    and irrelevant phrasings. A bank for which no sentence of such a list is left has all of it, which is said.
     Raises SignalError with every fault of the files (see `phrasing_faults`).
     """
-    channels = dict(_built_in()) if path == PHRASINGS else _joined({}, path)
+    banks = _built_in() if path == PHRASINGS else _joined({}, path)
     faults: list[str] = []
     for file in extra:
         try:
-            channels = _joined(channels, file)
+            banks = _joined(banks, file)
         except SignalError as error:
             faults.append(str(error))
     if faults:
         raise SignalError("\n".join(faults))
-    return channels
+    return banks
 
 
 @cache
-def _built_in() -> dict[str, Channel]:
+def _built_in() -> Banks:
     return _joined({}, PHRASINGS)
 
 
-def _joined(channels: Mapping[str, Channel], path: Path) -> dict[str, Channel]:
-    """The channels with those of a file added or put in their place; a file beside none must have all."""
+def _joined(banks: Banks, path: Path) -> Banks:
+    """The banks with the phrasings of a file added or put in their place; a file beside none must have all."""
     table = _read(path)
     faults = []
-    if not channels:
+    if not banks:
         table = {**table, "replace": True}
         missing = [name for name in CHANNELS if name not in table]
         faults += [f"{path}: channel {name!r} is missing; give it value and irrelevant phrasings" for name in missing]
-    faults += phrasing_faults(table, path, beside=channels)
+    faults += phrasing_faults(table, path, beside=banks)
     if faults:
         raise SignalError("\n".join(faults))
-    replace = table.get("replace", False)
-    joined = dict(channels)
-    for name in CHANNELS:
-        if name not in table:
-            continue
-        new = [tuple(table[name].get(kind, ())) for kind in KINDS]
-        old = ((), ()) if replace else (channels[name].value, channels[name].irrelevant)
-        joined[name] = Channel(name, old[0] + new[0], old[1] + new[1])
-    return joined
+    joined: dict[str, dict[str, Channel]] = {bank: dict(banks.get(bank, {})) for bank in BANKS}
+    few: list[str] = []
+    for name in (name for name in CHANNELS if name in table):
+        lists = {kind: _dealt(table[name], kind) for kind in KINDS}
+        thin = {kind: [b for b in BANKS if any(of.values()) and not of[b]] for kind, of in lists.items()}
+        if table.get("replace", False):
+            for kind, lacking in thin.items():
+                whole = tuple(dict.fromkeys(p for of in lists[kind].values() for p in of))
+                lists[kind] |= dict.fromkeys(lacking, whole)
+                few += [f"{name} {kind}"] if lacking else []
+        for bank in BANKS:
+            old = joined[bank].get(name, Channel(name, (), (), ()))
+            new = {kind: lists[kind][bank] for kind in KINDS}
+            kept = {
+                kind: () if table.get("replace", False) and any(lists[kind].values()) else getattr(old, kind)
+                for kind in KINDS
+            }
+            joined[bank][name] = Channel(name, **{kind: kept[kind] + new[kind] for kind in KINDS})
+    if few:
+        log.warning(
+            "%s: too few phrasings for each bank to have its own: %s; they serve several, so pools share them "
+            "(results: phrasing_seen)",
+            path,
+            ", ".join(few),
+        )
+    return {bank: {name: joined[bank][name] for name in CHANNELS} for bank in BANKS}
+
+
+def _dealt(lists: Mapping[str, Any], kind: str) -> dict[str, tuple[str, ...]]:
+    """Bank -> the phrasings of a kind: as the channel says, or by the hash of each."""
+    dealt: dict[str, list[str]] = {bank: list(lists.get(bank, {}).get(kind, ())) for bank in BANKS}
+    for phrasing in lists.get(kind, ()):
+        dealt[BANKS[int(phrasing_id(phrasing), 16) % len(BANKS)]].append(phrasing)
+    return {bank: tuple(phrasings) for bank, phrasings in dealt.items()}
+
+
+def in_several_banks(extra: Sequence[Path] = ()) -> set[str]:
+    """Ids of the phrasings that serve more than one bank, there being too few."""
+    where: dict[str, set[str]] = {}
+    for bank, channels in load_banks(extra=extra).items():
+        for channel in channels.values():
+            for kind in KINDS:
+                for phrasing in getattr(channel, kind):
+                    where.setdefault(phrasing_id(phrasing), set()).add(bank)
+    return {key for key, banks in where.items() if len(banks) > 1}
+
+
+def phrasing_id(phrasing: str) -> str:
+    """A short hash of a phrasing with its fields unfilled, whatever its case and spacing: 12 hex digits."""
+    return hashlib.sha256(_folded(phrasing).encode()).hexdigest()[:12]
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -155,10 +220,10 @@ def _read(path: Path) -> dict[str, Any]:
         raise SignalError(f"{path}: the phrasing file is not valid TOML ({error}); mend that place") from None
 
 
-def phrasing_faults(table: Mapping[str, Any], path: Path, beside: Mapping[str, Channel] | None = None) -> list[str]:
+def phrasing_faults(table: Mapping[str, Any], path: Path, beside: Banks | None = None) -> list[str]:
     """Every fault of a phrasing file, each a sentence: file, channel, phrasing, what is wrong, what to do.
 
-    table: the file as TOML reads it. beside: the channels it is added to, whose phrasings it must not repeat.
+    table: the file as TOML reads it. beside: the banks it is added to, whose phrasings it must not repeat.
     """
     faults = []
     replace = table.get("replace", False)
@@ -168,10 +233,10 @@ def phrasing_faults(table: Mapping[str, Any], path: Path, beside: Mapping[str, C
     if not names:
         faults.append(f"{path}: no channel is named; give at least one of {', '.join(CHANNELS)}")
     seen: dict[str, str] = {}
-    for channel in (beside or {}).values():
-        if replace is not True or channel.name not in table:
-            phrasings = (*channel.value, *channel.irrelevant)
-            seen |= dict.fromkeys(map(_folded, phrasings), f"already in {channel.name}")
+    for channel in (channel for bank in (beside or {}).values() for channel in bank.values()):
+        for kind in KINDS:
+            if replace is not True or not _holds(table.get(channel.name), kind):
+                seen |= dict.fromkeys(map(_folded, getattr(channel, kind)), f"already in {channel.name}")
     for name in names:
         if name not in CHANNELS:
             faults.append(f"{path}: unknown channel {name!r}; use one of {', '.join(CHANNELS)}")
@@ -182,45 +247,68 @@ def phrasing_faults(table: Mapping[str, Any], path: Path, beside: Mapping[str, C
     return faults
 
 
+def _holds(lists: object, kind: str) -> bool:
+    """Whether a channel of a file has phrasings of a kind, in a bank or without."""
+    if not isinstance(lists, Mapping):
+        return False
+    return bool(lists.get(kind)) or any(
+        isinstance(lists.get(bank), Mapping) and lists[bank].get(kind) for bank in BANKS
+    )
+
+
 def _channel_faults(name: str, lists: object, replace: bool, seen: dict[str, str]) -> Iterator[str]:
     """seen: phrasings met so far, folded, with where they stand; grows."""
     if not isinstance(lists, Mapping):
         yield f"is {lists!r}; write [{name}] on a line of its own, and lists named value and irrelevant below it"
         return
+    if replace and not all(_holds(lists, kind) for kind in ("value", "irrelevant")):
+        yield "needs at least one value and one irrelevant phrasing, since they stand in place of others"
+    elif not replace and not any(kind in lists or _holds(lists, kind) for kind in KINDS):
+        yield "holds no phrasing; give it a list named value or irrelevant, or leave it out"
+    yield from _list_faults(name, {key: value for key, value in lists.items() if key not in BANKS}, "", seen)
+    for bank in BANKS:
+        if bank in lists and not isinstance(lists[bank], Mapping):
+            yield f"{bank} is {lists[bank]!r}; write [{name}.{bank}] on a line of its own, and lists below it"
+        elif bank in lists:
+            yield from _list_faults(name, lists[bank], f"{bank}: ", seen)
+
+
+def _list_faults(name: str, lists: Mapping[str, object], where: str, seen: dict[str, str]) -> Iterator[str]:
+    """The faults of the lists of a channel or of one of its banks; where: `bank: `, or empty."""
     for key in lists:
         if key == "replace":
             yield "replace stands inside the channel; move it to the top of the file, above the first channel"
         elif key not in KINDS:
-            yield f"unknown list {key!r}; a channel has lists named value and irrelevant"
-    if replace and not all(lists.get(kind) for kind in KINDS):
-        yield "needs at least one value and one irrelevant phrasing, since they stand in place of others"
-    elif not any(kind in lists for kind in KINDS):
-        yield "holds no phrasing; give it a list named value or irrelevant, or leave it out"
+            yield f"{where}unknown list {key!r}; a channel has lists named value, irrelevant and unrelated"
     for kind in KINDS:
         phrasings = lists.get(kind, [])
         if not isinstance(phrasings, list):
-            yield f"{kind} is {phrasings!r}; write a list of phrasings in quotes"
+            yield f"{where}{kind} is {phrasings!r}; write a list of phrasings in quotes"
             continue
         for phrasing in phrasings:
             if not isinstance(phrasing, str):
-                yield f"{kind}: {phrasing!r} is not a text; put it in quotes"
+                yield f"{where}{kind}: {phrasing!r} is not a text; put it in quotes"
                 continue
-            yield from (f"{kind}: {phrasing!r} {fault}" for fault in _text_faults(kind, phrasing))
+            yield from (f"{where}{kind}: {phrasing!r} {fault}" for fault in _text_faults(kind, phrasing))
             key = _folded(phrasing)
             if key in seen:
-                yield f"{kind}: {phrasing!r} stands {seen[key]}; leave out one of them"
+                yield f"{where}{kind}: {phrasing!r} stands {seen[key]}; leave out one of them"
             seen.setdefault(key, f"twice, first in {name}")
 
 
 def _text_faults(kind: str, phrasing: str) -> Iterator[str]:
     """What is wrong with the wording of one phrasing, and what to do."""
-    if kind == "irrelevant" and "{" in phrasing:
+    if kind == "irrelevant" and (phrasing.count("{about}") > 1 or re.search(r"[{}]", phrasing.replace("{about}", ""))):
+        yield "must hold no field but {about}, and that at most once; leave the other braces out"
+    elif kind == "unrelated" and re.search(r"[{}]", phrasing):
         yield "must hold no field, since it carries no value; leave the braces out"
     elif kind == "value" and (phrasing.count("{value}") != 1 or re.search(r"[{}]", phrasing.replace("{value}", ""))):
         yield "must hold {value} exactly once, and no other braces"
     elif kind == "value" and not re.search(r"(?:^|[\s\"“(*])\{value\}(?:$|[\s\"”),.;:!?…*])", phrasing):
         yield "glues a sign to {value}; put a space or double quotes there, so that the value is read as it stands"
-    rest = phrasing.replace("{value}", " ")
+    elif kind == "irrelevant" and re.search(r"[\w\"“'(]\{about\}|\{about\}[\w\"”']", phrasing):
+        yield "glues a sign to {about}; put a space there, for quotes come with the words of the question"
+    rest = phrasing.replace("{value}", " ").replace("{about}", " ")
     words = re.findall(r"[^\W\d_]+", rest.casefold())
     if digit := next((c for c in rest if c.isnumeric()), ""):
         yield f"holds the number {digit!r}; word it without, for a number may be an answer"
@@ -282,8 +370,8 @@ def _stands_in(part: str, text: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(part)}(?!\w)", text, re.I) is not None
 
 
-def render(phrasing: str, value: str) -> str:
-    return phrasing.replace("{value}", value)
+def render(phrasing: str, value: str = "", about: str = "") -> str:
+    return phrasing.replace("{value}", value).replace("{about}", about)
 
 
 #: Words of a question that do not say what it is about.
@@ -293,6 +381,37 @@ _COMMON = frozenset(
     only other out over question result same some than that the their them then there these they this those
     very was what when where which while who why will with word you your""".split()  # noqa: SIM905
 )
+
+
+#: Words that tell how a question is solved, or which of its answers is right.
+_DECISIVE = frozenset(
+    """add added addition altogether average best biggest bigger cheaper cheapest correct difference divide divided
+    double each earlier earliest either enough equal even every exactly except extra false fewer fewest finally greater
+    greatest halve halved highest higher largest larger last late later latest least left less long longer longest lower
+    lowest minus most multiplied never newest next nobody odd oldest older once only order original percent plus product
+    remain remaining remains right short shorter shortest smaller smallest still subtract subtracted sum times together
+    total twice unless until wrong younger youngest""".split()  # noqa: SIM905
+)
+
+
+def about_words(question: str, barred: Iterable[str]) -> list[str]:
+    """The words of a question that may stand in for what it is about, each once, in order.
+
+    They are plain words of four to fourteen letters: no number word, no word of yes and no or of doubt, none that tells
+    how to solve it, no name or other capitalised word, and none that shares its stem with a text of `barred` (the
+    options, the right answer and the wrong one).
+    """
+    told = content_words(" ".join(barred)) | {word for text in barred for word in re.findall(r"\w+", text.casefold())}
+    names = {word.casefold() for word in re.findall(r"[A-Z][a-z]+", question)}
+    found = []
+    for word in re.findall(r"(?<![\w'’-])[a-z]{4,14}(?![\w'’-])", question):
+        known = {word, word.removesuffix("s")}
+        if known & (
+            NUMBER_WORDS.keys() | NUMBER_LIKE | YES_NO.keys() | DOUBT_WORDS | _DECISIVE | _COMMON | names | told
+        ):
+            continue
+        found.append(word)
+    return list(dict.fromkeys(found))
 
 
 def content_words(text: str) -> set[str]:

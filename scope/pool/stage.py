@@ -7,15 +7,25 @@ recipe excludes.
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from scope import artifacts
 from scope.artifacts import StageError
-from scope.items import Item, ItemError, as_row, control_token_faults, load_items, normalised, write_rows
-from scope.pool import checks, overlap, sources
+from scope.conditions import Condition
+from scope.items import (
+    Item,
+    ItemError,
+    as_row,
+    control_token_faults,
+    load_items,
+    load_quartets,
+    normalised,
+    write_rows,
+)
+from scope.pool import checks, naming, overlap, signals, sources
 from scope.pool.build import Avoid, authored_candidates, build_authored, build_composed, with_own_errors
 from scope.pool.compose import apportion, targets_of
 from scope.pool.custom import custom_questions
@@ -160,10 +170,40 @@ def built(recipe: Recipe) -> Pools:
     ]
     if AUTHORED in (pool.train, pool.evaluation):
         findings += overlap.split_overlap({"train": train, "evaluation": evaluation})
+    findings += apart(recipe, train, evaluation)
     if findings:
-        raise StageError(f"the authored pool fails its checks: {findings[0]} (and {len(findings) - 1} more)")
+        raise StageError(f"the built pool fails its checks: {findings[0]} (and {len(findings) - 1} more)")
     left = {"train": left_out, "evaluation": left_out_there}
     return Pools(train, evaluation, {"train": _hash(train), "evaluation": _hash(evaluation)}, left)
+
+
+def apart(recipe: Recipe, train: Sequence[Item], evaluation: Sequence[Item]) -> list[str]:
+    """What two pools of our own making share though they must not: families, and sentences of contexts.
+
+    Phrasings of the user's own that serve several banks, being too few, may stand in both. Pools that were read
+    share what they share; the results' slice `phrasing_seen` shows it.
+    """
+    pool = recipe.pool
+    if not {pool.train, pool.evaluation} <= {AUTHORED, COMPOSED}:
+        return []
+    allowed = signals.in_several_banks([asset(path) for path in pool.phrasings])
+    both = {"train": train, "evaluation": evaluation}
+    return overlap.shared_families(both) + overlap.shared_sentences(train, evaluation, allowed)
+
+
+def remembered(recipe: Recipe) -> overlap.Remembered | None:
+    """The sentences that the recipe's model is trained on: its quartets', else its pool's; None before any exist."""
+    from scope import mining
+
+    quartets = recipe.folder(mining.FOLDER) / "quartets.jsonl"
+    if quartets.is_file():
+        found = load_quartets(quartets)
+        added = {
+            c: [naming.added(q.prompt_clean, q.prompt(c)) for q in found] for c in Condition if c is not Condition.CLEAN
+        }
+        return overlap.Remembered(added[Condition.MISLEADING] + added[Condition.CORRECT], added[Condition.IRRELEVANT])
+    pools = kept(recipe)
+    return overlap.Remembered.of_items(pools.train) if pools else None
 
 
 def draw(recipe: Recipe, which: str, avoid: Avoid = lambda question: None) -> tuple[list[Item], Mapping[str, int]]:
@@ -176,7 +216,7 @@ def draw(recipe: Recipe, which: str, avoid: Avoid = lambda question: None) -> tu
     families = pool.families or None
     if source == AUTHORED:
         split = getattr(pool, f"{which}_split")
-        return build_authored(count, recipe.seed, split, pool.tier, families, avoid, phrasings), {}
+        return build_authored(count, recipe.seed, split, pool.tier, families, avoid, phrasings, pool.irrelevant), {}
     if source != COMPOSED:
         items = load_items(source, getattr(pool, f"{which}_split"), pool.columns, pool.on_bad_row)
         return items[:count] if count else items, {}
@@ -201,7 +241,9 @@ def draw(recipe: Recipe, which: str, avoid: Avoid = lambda question: None) -> tu
     if pool.own_errors:
         candidates, n_own = with_own_errors(candidates, own_errors(Path(pool.own_errors)))
         log.info("pool.own_errors: %d of %d questions have a wrong answer of the base's own", n_own, len(candidates))
-    found = build_composed(candidates, count or len(candidates), targets, recipe.seed, which, avoid, phrasings)
+    found = build_composed(
+        candidates, count or len(candidates), targets, recipe.seed, which, avoid, phrasings, pool.irrelevant
+    )
     return found.items, {**refused, **found.left_out}
 
 

@@ -8,25 +8,38 @@ import hashlib
 import random
 import re
 from collections.abc import Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 
 from scope.items import Item
 from scope.pool import signals
-from scope.pool.checks import holds
+from scope.pool.checks import holds, of_similar_length
 from scope.pool.foils import Mistake
+from scope.pool.naming import letters
 from scope.pool.questions import Question
 from scope.pool.signals import FORMS, Rotation, load_channels, value_forms
 
+#: pool.irrelevant -> the kinds of irrelevant context that go round.
+IRRELEVANT = {"related": ("related",), "unrelated": ("unrelated",), "mixed": ("related", "unrelated")}
+
 
 class Writer:
-    """Writes one pool. `phrasings`: files of the user's own, beside or instead of the built-in ones."""
+    """Writes one pool, with the phrasings of its split's bank.
 
-    def __init__(self, seed: int, split: str, phrasings: Sequence[Path] = ()):
+    split: train, dev, eval, or evaluation (which is eval's). phrasings: files of the user's own, beside or
+    instead of the built-in ones. irrelevant: related, unrelated or mixed.
+    """
+
+    def __init__(self, seed: int, split: str, phrasings: Sequence[Path] = (), irrelevant: str = "related"):
         self.rng = random.Random(f"pool/{seed}/{split}/contexts")
-        self.channels = load_channels(extra=tuple(phrasings))
+        self.seed, self.bank = seed, "eval" if split == "evaluation" else split
+        self.channels = load_channels(self.bank, extra=tuple(phrasings))
+        self.kind = Rotation(IRRELEVANT[irrelevant], self.rng)
         self.form = Rotation(FORMS, self.rng)
         self.value = {n: Rotation(c.value, self.rng) for n, c in self.channels.items()}
-        self.irrelevant = {n: Rotation(c.irrelevant, self.rng) for n, c in self.channels.items()}
+        self.irrelevant = {
+            (n, kind): Rotation(getattr(c, _LIST[kind]), self.rng) for n, c in self.channels.items() for kind in _LIST
+        }
         self.gold_place: dict[int, Rotation[int]] = {}
         self.wrong_place: dict[tuple[int, int], Rotation[int]] = {}
 
@@ -34,21 +47,49 @@ class Writer:
         """Whether the channel has phrasings of both kinds for this question, and a calculator something to reckon."""
         if channel == "calculator_note" and not re.search(r"\d", " ".join([question.question, *question.options])):
             return False
-        return bool(self._values(channel, question) and self._irrelevant(channel, question))
+        return bool(self._values(channel, question) and self._kinds(channel, question))
+
+    def _kinds(self, channel: str, question: Question) -> list[str]:
+        """The kinds of irrelevant context that the channel has for this question, of those the pool is to have."""
+        return [kind for kind in self.kind.values if self._irrelevant(channel, question, kind)]
 
     def _values(self, channel: str, question: Question) -> set[str]:
-        """Value phrasings that do not hold one of the options by themselves."""
+        """Value phrasings that do not hold one of the options by themselves, and in which a letter reads as one."""
         phrasings = self.channels[channel].value
+        if question.options:
+            phrasings = tuple(filter(_takes_letters, phrasings))
         return {phrasing for phrasing in phrasings if not any(holds(phrasing, o) for o in question.options)}
 
-    def _irrelevant(self, channel: str, question: Question) -> set[str]:
-        """Irrelevant phrasings that share no content word with the question and hold no option."""
-        about = signals.content_words(" ".join([question.question, *question.options]))
+    def _irrelevant(self, channel: str, question: Question, kind: str) -> set[str]:
+        """Irrelevant phrasings of a kind that hold no option.
+
+        An unrelated one shares no content word with question and options; one about the question none with the
+        options, and where it quotes the question there is something to quote.
+        """
+        options = " ".join(question.options)
+        barred = signals.content_words(options if kind == "related" else f"{question.question} {options}")
+        quotable = kind == "related" and bool(self._about_words(question))
         return {
             phrasing
-            for phrasing in self.channels[channel].irrelevant
-            if not about & signals.content_words(phrasing) and not any(holds(phrasing, o) for o in question.options)
+            for phrasing in getattr(self.channels[channel], _LIST[kind])
+            if not barred & _content_words(phrasing)
+            and ("{about}" not in phrasing or quotable)
+            and not any(holds(phrasing, o) for o in question.options)
         }
+
+    @staticmethod
+    @lru_cache(64)
+    def _about_words(question: Question) -> list[str]:
+        answers = [question.gold, *(mistake.value for mistake in question.mistakes)]
+        return signals.about_words(question.question, [*question.options, *answers])
+
+    def _about(self, question: Question, longest: int) -> str:
+        """One or two words of the question in quotes, drawn by its id; two where they fit in `longest` letters."""
+        rng = random.Random(f"pool/{self.seed}/about/{item_id(question)}")
+        words = self._about_words(question)
+        two = [f'"{words[i]}" and "{words[j]}"' for j in range(len(words)) for i in range(j)]
+        fitting = [text for text in two if len(text) <= longest]
+        return rng.choice(fitting) if fitting and rng.random() < 0.6 else f'"{rng.choice(words)}"'
 
     def item(self, question: Question, mistake: Mistake, channel: str) -> Item:
         """The finished item. The channel must bear the question."""
@@ -60,7 +101,9 @@ class Writer:
             gold, wrong, options = self._placed(question, wrong, channel)
         said = gold if question.answer_type != "numeric" else None
         phrasing = self.value[channel].next_fitting(self._values(channel, question), said)
-        irrelevant = self.irrelevant[channel].next_fitting(self._irrelevant(channel, question), said)
+        kind = self.kind.next_fitting(self._kinds(channel, question), channel)
+        contexts = [signals.render(phrasing, value_forms(value, options)[form]) for value in (wrong, gold)]
+        irrelevant, context = self._quiet(question, channel, kind, contexts, said)
         return Item(
             id=item_id(question),
             source=question.source,
@@ -73,14 +116,28 @@ class Writer:
             wrong=wrong,
             wrong_class=mistake.wrong_class,
             channel=channel,
-            context_misleading=signals.render(phrasing, value_forms(wrong, options)[form]),
-            context_correct=signals.render(phrasing, value_forms(gold, options)[form]),
-            context_irrelevant=irrelevant,
+            context_misleading=contexts[0],
+            context_correct=contexts[1],
+            context_irrelevant=context,
             family=question.family,
             tier=question.tier,
             upstream_id=question.upstream_id,
             license=question.license,
+            irrelevant_kind=kind,
+            bank=self.bank,
+            phrasing=signals.phrasing_id(phrasing),
+            irrelevant_phrasing=signals.phrasing_id(irrelevant),
         )
+
+    def _quiet(
+        self, question: Question, channel: str, kind: str, contexts: Sequence[str], said: str | None
+    ) -> tuple[str, str]:
+        """The irrelevant phrasing that is due and its text, of a length like the other contexts' where one is."""
+        fits = self._irrelevant(channel, question, kind)
+        texts = {p: signals.render(p, about=self._about(question, _LONGEST) if "{about}" in p else "") for p in fits}
+        alike = {p for p, text in texts.items() if of_similar_length([text, *contexts])}
+        phrasing = self.irrelevant[channel, kind].next_fitting(alike or fits, said)
+        return phrasing, texts[phrasing]
 
     def _placed(self, question: Question, wrong: str, channel: str) -> tuple[str, str, tuple[str, ...]]:
         """Gold letter, wrong letter, options.
@@ -100,6 +157,23 @@ class Writer:
         self.rng.shuffle(rest)
         placed = tuple(gold if i == place else wrong if i == lure else rest.pop() for i in range(n))
         return letter(place), letter(lure), placed
+
+
+#: Kind of irrelevant context -> the list of a channel that has it.
+_LIST = {"related": "irrelevant", "unrelated": "unrelated"}
+#: Most characters of two quoted words of a question.
+_LONGEST = 26
+
+
+@cache
+def _takes_letters(phrasing: str) -> bool:
+    """Whether even the letter A is no article there; if not, the phrasing is for no choice, whichever the letter."""
+    return letters(signals.render(phrasing, "A")) - {"I"} == {"A"}
+
+
+@cache
+def _content_words(phrasing: str) -> set[str]:
+    return signals.content_words(phrasing.replace("{about}", " "))
 
 
 def letter(place: int) -> str:

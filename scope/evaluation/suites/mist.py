@@ -30,14 +30,31 @@ class Mist(Suite):
         "sc2w": "SC2W",
     }
     lower_is_better = frozenset({"sc2w"})
-    columns = ("provenance", "answer_type", "channel", "wrong_class", "topic", "source")
+    columns = (
+        "provenance",
+        "answer_type",
+        "channel",
+        "wrong_class",
+        "topic",
+        "source",
+        "irrelevant_kind",
+        "phrasing_seen",
+    )
     item_type = Item
 
     def load(self, recipe: Recipe) -> Loaded:
         from scope.pool import stage as pool
 
         items, pool_hash = pool.evaluation(recipe)
-        return Loaded(items, pool_hash)
+        remembered = pool.remembered(recipe)
+        seen = [_seen(remembered.seen(item)) if remembered else "unknown" for item in items]
+        # The hash stays that of the pool: what a model was trained on is no part of what it is asked.
+        marked = [dataclasses.replace(item, phrasing_seen=each) for item, each in zip(items, seen, strict=True)]
+        return Loaded(
+            marked,
+            pool_hash,
+            {"items with a phrasing seen in training": seen.count("seen") if remembered else "unknown"},
+        )
 
     def prompt(self, item: Item, cell: str) -> str:
         return user_prompt(item, Condition(cell))
@@ -86,6 +103,10 @@ class Mist(Suite):
 
     def item_of(self, row: Mapping[str, Any]) -> Item:
         return item_from_row(row)
+
+
+def _seen(field: str) -> str:
+    return "seen" if field else "unseen"
 
 
 SUITE = Mist()

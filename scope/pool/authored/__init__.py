@@ -2,7 +2,7 @@
 
 Adding a family is adding one function:
 
-    @family("sum", topic="math", answer_type="numeric", tiers=("easy", "standard"))
+    @family("sum", topic="math", answer_type="numeric", tiers=("easy", "standard"), bank="train")
     def sum_(rng: random.Random, tier: str) -> Draw:
         ...
 """
@@ -29,9 +29,10 @@ from scope.pool.authored import (
     timetables,
     workplace,
 )
-from scope.pool.authored.registry import FAMILIES, TIERS, Draw, Family, family, numbers_in
+from scope.pool.authored.registry import BANKS, FAMILIES, TIERS, Draw, Family, family, numbers_in
 
 __all__ = [
+    "BANKS",
     "FAMILIES",
     "TIERS",
     "Draw",

@@ -6,7 +6,7 @@ from scope.pool import foils
 from scope.pool.authored.registry import Draw, family
 
 
-@family("sum", topic="math", answer_type="numeric", tiers=("easy", "standard"))
+@family("sum", topic="math", answer_type="numeric", tiers=("easy", "standard"), bank="train")
 def sum_(rng: random.Random, tier: str) -> Draw:
     if tier == "standard":
         a, b, c = (rng.randint(12, 89) for _ in range(3))
@@ -39,7 +39,7 @@ def sum_(rng: random.Random, tier: str) -> Draw:
     )
 
 
-@family("difference", topic="math", answer_type="numeric", tiers=("easy", "standard"))
+@family("difference", topic="math", answer_type="numeric", tiers=("easy", "standard"), bank="eval")
 def difference(rng: random.Random, tier: str) -> Draw:
     low, high = (100, 400) if tier == "standard" else (12, 60)
     a = rng.randint(low, high)
@@ -59,7 +59,7 @@ def difference(rng: random.Random, tier: str) -> Draw:
     )
 
 
-@family("product", topic="math", answer_type="numeric", tiers=("easy", "standard"))
+@family("product", topic="math", answer_type="numeric", tiers=("easy", "standard"), bank="dev")
 def product(rng: random.Random, tier: str) -> Draw:
     low, high = (11, 39) if tier == "standard" else (2, 12)
     a, b = rng.randint(low, high), rng.randint(3, 12)
@@ -78,7 +78,7 @@ def product(rng: random.Random, tier: str) -> Draw:
     )
 
 
-@family("double_half", topic="math", answer_type="numeric")
+@family("double_half", topic="math", answer_type="numeric", bank="train")
 def double_half(rng: random.Random, tier: str) -> Draw:
     if rng.random() < 0.5:
         a = rng.randint(6, 75)
@@ -99,7 +99,7 @@ def double_half(rng: random.Random, tier: str) -> Draw:
     return Draw(question, str(gold), mistakes, lambda n: n[0] << 1 if doubled else n[0] >> 1)
 
 
-@family("next_in_sequence", topic="math", answer_type="numeric", tiers=("standard",))
+@family("next_in_sequence", topic="math", answer_type="numeric", tiers=("standard",), bank="train")
 def next_in_sequence(rng: random.Random, tier: str) -> Draw:
     step, start = rng.randint(2, 19), rng.randint(2, 40)
     terms = [start + i * step for i in range(5)]
@@ -120,7 +120,7 @@ def next_in_sequence(rng: random.Random, tier: str) -> Draw:
     )
 
 
-@family("more_or_less", topic="math", answer_type="numeric", tiers=("standard",))
+@family("more_or_less", topic="math", answer_type="numeric", tiers=("standard",), bank="train")
 def more_or_less(rng: random.Random, tier: str) -> Draw:
     a, b, c = rng.randint(30, 90), rng.randint(4, 26), rng.randint(4, 26)
     more = rng.random() < 0.5
@@ -153,7 +153,7 @@ def more_or_less(rng: random.Random, tier: str) -> Draw:
     )
 
 
-@family("sum_choice", topic="math", answer_type="multiple_choice", tiers=("standard",))
+@family("sum_choice", topic="math", answer_type="multiple_choice", tiers=("standard",), bank="train")
 def sum_choice(rng: random.Random, tier: str) -> Draw:
     a, b = rng.randint(3, 89), rng.randint(3, 89)
     gold = a + b

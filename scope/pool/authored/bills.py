@@ -27,7 +27,7 @@ _EXCHANGE_HARD = (
 )
 
 
-@family("exchange", topic="consumer finance", answer_type="numeric", tiers=("standard", "hard"))
+@family("exchange", topic="consumer finance", answer_type="numeric", tiers=("standard", "hard"), bank="train")
 def exchange(rng: random.Random, tier: str) -> Draw:
     hard = tier == "hard"
     near, far = rng.choice([("euro", "dollars"), ("pound", "euros"), ("dollar", "francs"), ("euro", "francs")])
@@ -105,7 +105,7 @@ _MENU_HARD = (
 )
 
 
-@family("menu_order", topic="document reading", answer_type="numeric", tiers=("standard", "hard"))
+@family("menu_order", topic="document reading", answer_type="numeric", tiers=("standard", "hard"), bank="train")
 def menu_order(rng: random.Random, tier: str) -> Draw:
     hard = tier == "hard"
     (main, main2), small, drink = rng.sample(_MAINS, 2), rng.choice(_SMALL), rng.choice(_DRINKS)
@@ -172,7 +172,7 @@ _INVOICE_HARD = (
 )
 
 
-@family("invoice_due", topic="document reading", answer_type="numeric", tiers=("standard", "hard"))
+@family("invoice_due", topic="document reading", answer_type="numeric", tiers=("standard", "hard"), bank="eval")
 def invoice_due(rng: random.Random, tier: str) -> Draw:
     hard = tier == "hard"
     dated = datetime.date(2025, 3, 1) + datetime.timedelta(rng.randrange(230))

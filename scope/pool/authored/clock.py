@@ -26,7 +26,7 @@ def _in_small_units(small: str, large: str, count: int) -> int:
     return datetime.timedelta(**{large: count}) // datetime.timedelta(**{small: 1})
 
 
-@family("time_units", topic="schedules", answer_type="numeric", tiers=("easy", "standard"))
+@family("time_units", topic="schedules", answer_type="numeric", tiers=("easy", "standard"), bank="train")
 def time_units(rng: random.Random, tier: str) -> Draw:
     small, large, one, factor, mistaken, why, most = rng.choice(_UNITS)
     count = rng.randint(2, most)
@@ -51,7 +51,7 @@ def time_units(rng: random.Random, tier: str) -> Draw:
     )
 
 
-@family("duration", topic="schedules", answer_type="numeric", tiers=("standard",))
+@family("duration", topic="schedules", answer_type="numeric", tiers=("standard",), bank="eval")
 def duration(rng: random.Random, tier: str) -> Draw:
     event = rng.choice(["workshop", "party", "meeting", "concert", "train ride", "shift"])
     start, length = rng.randint(7 * 60, 18 * 60), rng.randint(20, 200)
@@ -71,7 +71,7 @@ def duration(rng: random.Random, tier: str) -> Draw:
     )
 
 
-@family("weekday", topic="schedules", answer_type="multiple_choice", tiers=("standard",))
+@family("weekday", topic="schedules", answer_type="multiple_choice", tiers=("standard",), bank="train")
 def weekday(rng: random.Random, tier: str) -> Draw:
     today = rng.randrange(7)
     later = rng.randint(1, 40)
@@ -102,7 +102,7 @@ _OPENED = (
 )
 
 
-@family("opened_first", topic="chronology", answer_type="boolean", tiers=("standard",))
+@family("opened_first", topic="chronology", answer_type="boolean", tiers=("standard",), bank="train")
 def opened_first(rng: random.Random, tier: str) -> Draw:
     one, two, three = rng.sample(PLACES, 3)
     b, gap = rng.randint(1850, 1990), rng.randint(3, 40)

@@ -26,7 +26,7 @@ _ZONES_HARD = (
 )
 
 
-@family("time_zone", topic="schedules", answer_type="multiple_choice", tiers=("standard", "hard"))
+@family("time_zone", topic="schedules", answer_type="multiple_choice", tiers=("standard", "hard"), bank="train")
 def time_zone(rng: random.Random, tier: str) -> Draw:
     hard = tier == "hard"
     here, there, third = rng.sample(_CITIES, 3)
@@ -92,7 +92,7 @@ _ROOM_HARD = (
 )
 
 
-@family("room_free", topic="schedules", answer_type="boolean", tiers=("standard", "hard"))
+@family("room_free", topic="schedules", answer_type="boolean", tiers=("standard", "hard"), bank="train")
 def room_free(rng: random.Random, tier: str) -> Draw:
     hard, turned, want = tier == "hard", coin(rng), coin(rng)
     while True:
@@ -155,7 +155,7 @@ _SHIFTS = (
 )
 
 
-@family("longest_shift", topic="schedules", answer_type="multiple_choice", tiers=("standard", "hard"))
+@family("longest_shift", topic="schedules", answer_type="multiple_choice", tiers=("standard", "hard"), bank="eval")
 def longest_shift(rng: random.Random, tier: str) -> Draw:
     hard, longest = tier == "hard", coin(rng)
     people = rng.sample(PEOPLE, 4)

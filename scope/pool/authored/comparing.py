@@ -21,7 +21,7 @@ _FRACTION = (
 )
 
 
-@family("largest", topic="math", answer_type="multiple_choice", tiers=("standard",))
+@family("largest", topic="math", answer_type="multiple_choice", tiers=("standard",), bank="eval")
 def largest(rng: random.Random, tier: str) -> Draw:
     pairs = [(rng.randint(1, 10), rng.randint(3, 12)) for _ in range(4)]
     values = [Fraction(*pair) for pair in pairs]
@@ -76,7 +76,9 @@ _ROUNDS_HARD = (
 )
 
 
-@family("who_has_most", topic="everyday arithmetic", answer_type="multiple_choice", tiers=("standard", "hard"))
+@family(
+    "who_has_most", topic="everyday arithmetic", answer_type="multiple_choice", tiers=("standard", "hard"), bank="eval"
+)
 def who_has_most(rng: random.Random, tier: str) -> Draw:
     hard, up = tier == "hard", coin(rng)
     people = rng.sample(PEOPLE, 4)
@@ -133,7 +135,7 @@ _MORE = (
 )
 
 
-@family("greater", topic="math", answer_type="boolean", tiers=("standard",))
+@family("greater", topic="math", answer_type="boolean", tiers=("standard",), bank="train")
 def greater(rng: random.Random, tier: str) -> Draw:
     a, c = rng.sample(range(4, 20), 2)
     b, d = rng.sample(range(4, 20), 2)
@@ -183,7 +185,7 @@ _ODD = (
 )
 
 
-@family("even", topic="math", answer_type="boolean", tiers=("standard",))
+@family("even", topic="math", answer_type="boolean", tiers=("standard",), bank="eval")
 def even(rng: random.Random, tier: str) -> Draw:
     numbers = [rng.randint(5, 60) for _ in range(3)]
     odd = coin(rng)
@@ -211,7 +213,7 @@ _TILL = (
 )
 
 
-@family("is_it_equal", topic="math", answer_type="boolean", tiers=("standard",))
+@family("is_it_equal", topic="math", answer_type="boolean", tiers=("standard",), bank="train")
 def is_it_equal(rng: random.Random, tier: str) -> Draw:
     a, b, c = (rng.randint(13, 89) for _ in range(3))
     right, word = coin(rng), rng.choice(["correct", "right", "wrong"])

@@ -31,7 +31,7 @@ _RECEIPT_HARD = (
 )
 
 
-@family("receipt", topic="document reading", answer_type="numeric", tiers=("standard", "hard"))
+@family("receipt", topic="document reading", answer_type="numeric", tiers=("standard", "hard"), bank="train")
 def receipt(rng: random.Random, tier: str) -> Draw:
     hard = tier == "hard"
     wares = [(*w, True) for w in rng.sample(_FOOD, 2)] + [(*w, False) for w in rng.sample(_HOUSE, 2 if hard else 1)]
@@ -113,7 +113,7 @@ _NOTICE_HARD = (
 )
 
 
-@family("notice", topic="document reading", answer_type="multiple_choice", tiers=("standard", "hard"))
+@family("notice", topic="document reading", answer_type="multiple_choice", tiers=("standard", "hard"), bank="train")
 def notice(rng: random.Random, tier: str) -> Draw:
     hard = tier == "hard"
     matters = rng.sample(_OFFICES, 4)

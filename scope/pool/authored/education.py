@@ -38,7 +38,7 @@ _GROUPS_HARD = (
 )
 
 
-@family("group_average", topic="education", answer_type="numeric", tiers=("standard", "hard"))
+@family("group_average", topic="education", answer_type="numeric", tiers=("standard", "hard"), bank="train")
 def group_average(rng: random.Random, tier: str) -> Draw:
     hard = tier == "hard"
     n, m, k = rng.randint(8, 30), rng.randint(8, 30), rng.randint(8, 30)
@@ -98,7 +98,7 @@ _WEIGHTED_HARD = (
 )
 
 
-@family("weighted_mark", topic="education", answer_type="numeric", tiers=("standard", "hard"))
+@family("weighted_mark", topic="education", answer_type="numeric", tiers=("standard", "hard"), bank="train")
 def weighted_mark(rng: random.Random, tier: str) -> Draw:
     hard = tier == "hard"
     p, q = rng.choice([10, 20, 25, 30]), rng.choice([10, 20, 25, 30, 40])
@@ -159,7 +159,7 @@ _PASS_HARD = (
 )
 
 
-@family("passes", topic="education", answer_type="boolean", tiers=("standard", "hard"))
+@family("passes", topic="education", answer_type="boolean", tiers=("standard", "hard"), bank="dev")
 def passes(rng: random.Random, tier: str) -> Draw:
     hard, fails, want = tier == "hard", coin(rng), coin(rng)
     while True:
@@ -220,7 +220,7 @@ _MISS = (
 )
 
 
-@family("may_miss", topic="education", answer_type="numeric", tiers=("standard",))
+@family("may_miss", topic="education", answer_type="numeric", tiers=("standard",), bank="eval")
 def may_miss(rng: random.Random, tier: str) -> Draw:
     total, rate = rng.randint(24, 120), rng.choice([60, 70, 75, 80, 85, 90])
     must = -(-total * rate // 100)

@@ -28,7 +28,7 @@ _ORDER = (
 )
 
 
-@family("event_order", topic="chronology", answer_type="multiple_choice", tiers=("standard", "hard"))
+@family("event_order", topic="chronology", answer_type="multiple_choice", tiers=("standard", "hard"), bank="train")
 def event_order(rng: random.Random, tier: str) -> Draw:
     size = 4 if tier == "standard" else 5
     names = rng.sample(_BUILT, size)
@@ -124,7 +124,7 @@ _BETWEEN_HARD = (
 )
 
 
-@family("years_between", topic="chronology", answer_type="numeric", tiers=("standard", "hard"))
+@family("years_between", topic="chronology", answer_type="numeric", tiers=("standard", "hard"), bank="train")
 def years_between(rng: random.Random, tier: str) -> Draw:
     hard = tier == "hard"
     start, later = rng.randint(1780, 1960), rng.randint(6, 45)
@@ -187,7 +187,7 @@ def _century(number: int) -> str:
     return f"the {number}th century"
 
 
-@family("century", topic="chronology", answer_type="multiple_choice", tiers=("standard",))
+@family("century", topic="chronology", answer_type="multiple_choice", tiers=("standard",), bank="eval")
 def century(rng: random.Random, tier: str) -> Draw:
     year, later = rng.randint(1310, 1930), rng.randint(8, 120)
     then = year + later
@@ -235,7 +235,7 @@ _LIVES_HARD = (
 )
 
 
-@family("lifetimes", topic="chronology", answer_type="boolean", tiers=("standard", "hard"))
+@family("lifetimes", topic="chronology", answer_type="boolean", tiers=("standard", "hard"), bank="eval")
 def lifetimes(rng: random.Random, tier: str) -> Draw:
     hard, dead, want = tier == "hard", coin(rng), coin(rng)
     born, age, age2 = rng.randint(1560, 1880), rng.randint(31, 89), rng.randint(31, 89)

@@ -28,7 +28,7 @@ _ORDER = (
 )
 
 
-@family("task_order", topic="planning", answer_type="multiple_choice", tiers=("standard", "hard"))
+@family("task_order", topic="planning", answer_type="multiple_choice", tiers=("standard", "hard"), bank="train")
 def task_order(rng: random.Random, tier: str) -> Draw:
     size = 4 if tier == "standard" else 5
     name, order = rng.choice(PEOPLE), rng.sample(_ERRANDS, size)
@@ -115,7 +115,7 @@ _TRAVEL_HARD = (
 _EVENTS = ("the film", "the concert", "the class", "the interview", "the match", "the play", "the meeting", "the tour")
 
 
-@family("in_time", topic="planning", answer_type="boolean", tiers=("standard", "hard"))
+@family("in_time", topic="planning", answer_type="boolean", tiers=("standard", "hard"), bank="train")
 def in_time(rng: random.Random, tier: str) -> Draw:
     hard, late, want = tier == "hard", coin(rng), coin(rng)
     start = rng.randint(7 * 60, 19 * 60)

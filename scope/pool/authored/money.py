@@ -30,7 +30,7 @@ _DISCOUNT_HARD = (
 )
 
 
-@family("discount", topic="consumer finance", answer_type="numeric", tiers=("standard", "hard"))
+@family("discount", topic="consumer finance", answer_type="numeric", tiers=("standard", "hard"), bank="eval")
 def discount(rng: random.Random, tier: str) -> Draw:
     hard = tier == "hard"
     (one, low1, high1), (two, low2, high2) = rng.sample(_GOODS, 2)
@@ -93,7 +93,7 @@ _TIP_HARD = (
 )
 
 
-@family("tip_split", topic="consumer finance", answer_type="numeric", tiers=("standard", "hard"))
+@family("tip_split", topic="consumer finance", answer_type="numeric", tiers=("standard", "hard"), bank="train")
 def tip_split(rng: random.Random, tier: str) -> Draw:
     hard = tier == "hard"
     people, rate = rng.randint(3, 8), rng.choice([5, 10, 15, 20])
@@ -166,7 +166,7 @@ _INTEREST_HARD = (
 )
 
 
-@family("interest", topic="consumer finance", answer_type="numeric", tiers=("standard", "hard"))
+@family("interest", topic="consumer finance", answer_type="numeric", tiers=("standard", "hard"), bank="dev")
 def interest(rng: random.Random, tier: str) -> Draw:
     hard = tier == "hard"
     rate = rng.choice([2, 3, 4, 5, 6, 8, 10, 20])

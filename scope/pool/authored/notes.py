@@ -8,7 +8,7 @@ from scope.pool.authored.wording import PEOPLE, filled
 from scope.pool.authored.words import COUNTED, NAMES
 
 
-@family("note_lookup", topic="document reading", answer_type="numeric", tiers=("easy", "standard"))
+@family("note_lookup", topic="document reading", answer_type="numeric", tiers=("easy", "standard"), bank="eval")
 def note_lookup(rng: random.Random, tier: str) -> Draw:
     people = rng.sample(NAMES, 3)
     values = rng.sample(range(2, 60), 3)
@@ -54,7 +54,9 @@ _OFFICES_HARD = (
 )
 
 
-@family("office_lookup", topic="document reading", answer_type="multiple_choice", tiers=("standard", "hard"))
+@family(
+    "office_lookup", topic="document reading", answer_type="multiple_choice", tiers=("standard", "hard"), bank="dev"
+)
 def office_lookup(rng: random.Random, tier: str) -> Draw:
     hard = tier == "hard"
     people = rng.sample(PEOPLE, 5 if hard else 4)

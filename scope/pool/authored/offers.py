@@ -35,7 +35,7 @@ _INSTALMENTS_HARD = (
 )
 
 
-@family("instalments", topic="consumer finance", answer_type="boolean", tiers=("standard", "hard"))
+@family("instalments", topic="consumer finance", answer_type="boolean", tiers=("standard", "hard"), bank="train")
 def instalments(rng: random.Random, tier: str) -> Draw:
     hard, dearer, want = tier == "hard", coin(rng), coin(rng)
     months, rate, down = rng.randint(5, 24), rng.randint(12, 75), rng.randint(4, 30) * 5
@@ -104,7 +104,7 @@ _BUDGET_HARD = (
 )
 
 
-@family("budget", topic="consumer finance", answer_type="boolean", tiers=("standard", "hard"))
+@family("budget", topic="consumer finance", answer_type="boolean", tiers=("standard", "hard"), bank="eval")
 def budget(rng: random.Random, tier: str) -> Draw:
     hard, over, want = tier == "hard", coin(rng), coin(rng)
     people, fare, night = rng.randint(3, 7), rng.randint(12, 65), rng.randint(60, 190)
@@ -177,7 +177,7 @@ _UNIT_HARD = (
 )
 
 
-@family("cheaper_pack", topic="unit prices", answer_type="multiple_choice", tiers=("standard", "hard"))
+@family("cheaper_pack", topic="unit prices", answer_type="multiple_choice", tiers=("standard", "hard"), bank="train")
 def cheaper_pack(rng: random.Random, tier: str) -> Draw:
     hard = tier == "hard"
     one, many, each = rng.choice(_PACKED)

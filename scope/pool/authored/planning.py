@@ -20,7 +20,7 @@ _BUSY = (
 )
 
 
-@family("common_slot", topic="planning", answer_type="multiple_choice", tiers=("standard", "hard"))
+@family("common_slot", topic="planning", answer_type="multiple_choice", tiers=("standard", "hard"), bank="eval")
 def common_slot(rng: random.Random, tier: str) -> Draw:
     one, two, three, four = rng.sample(PEOPLE, 4)
     length = rng.choice([30, 40, 45, 50, 60, 75, 90])
@@ -105,7 +105,7 @@ _FINISH_HARD = (
 )
 
 
-@family("earliest_finish", topic="planning", answer_type="numeric", tiers=("standard", "hard"))
+@family("earliest_finish", topic="planning", answer_type="numeric", tiers=("standard", "hard"), bank="train")
 def earliest_finish(rng: random.Random, tier: str) -> Draw:
     hard = tier == "hard"
     p, s, t = rng.randint(2, 14), rng.randint(2, 12), rng.randint(3, 24)
@@ -185,7 +185,7 @@ def _first_fit(groups: list[int], room: int) -> int:
     return len(rides)
 
 
-@family("fewest_trips", topic="planning", answer_type="numeric", tiers=("standard", "hard"))
+@family("fewest_trips", topic="planning", answer_type="numeric", tiers=("standard", "hard"), bank="train")
 def fewest_trips(rng: random.Random, tier: str) -> Draw:
     if tier == "standard":
         fits, groups = rng.randint(6, 14), [rng.randint(9, 45) for _ in range(3)]

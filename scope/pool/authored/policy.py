@@ -26,7 +26,7 @@ _LEAVE_HARD = (
 )
 
 
-@family("leave_left", topic="workplace policy", answer_type="numeric", tiers=("standard", "hard"))
+@family("leave_left", topic="workplace policy", answer_type="numeric", tiers=("standard", "hard"), bank="train")
 def leave_left(rng: random.Random, tier: str) -> Draw:
     (name, other), firm = rng.sample(PEOPLE, 2), rng.choice(FIRMS)
     if tier == "standard":
@@ -105,7 +105,7 @@ _MEALS_HARD = (
 )
 
 
-@family("meal_refund", topic="workplace policy", answer_type="numeric", tiers=("standard", "hard"))
+@family("meal_refund", topic="workplace policy", answer_type="numeric", tiers=("standard", "hard"), bank="eval")
 def meal_refund(rng: random.Random, tier: str) -> Draw:
     cap, days = rng.randint(18, 45), sorted(rng.sample(range(5), 3))
     costs = [cap - rng.randint(2, cap // 2), cap + rng.randint(3, 20), rng.randint(cap // 2, cap + 12)]
@@ -160,7 +160,7 @@ _APPROVAL = (
 )
 
 
-@family("approver", topic="workplace policy", answer_type="multiple_choice", tiers=("standard", "hard"))
+@family("approver", topic="workplace policy", answer_type="multiple_choice", tiers=("standard", "hard"), bank="train")
 def approver(rng: random.Random, tier: str) -> Draw:
     thing, cheap, dear = rng.choice(_ORDERED)
     count, price = rng.randint(2, 9), rng.randint(cheap, dear)

@@ -9,6 +9,8 @@ from scope.answers import ANSWER_TYPES
 from scope.pool.foils import Mistake
 
 TIERS = ("easy", "standard", "hard")
+#: What a family's problems are for. No family is in two banks, so an evaluation never asks what training drilled.
+BANKS = ("train", "dev", "eval")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +33,13 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A registered family: `draw(rng, tier)` gives one question of a tier in `tiers`."""
+    """A registered family: `draw(rng, tier)` gives one question of a tier in `tiers`, for the pools of `bank`."""
 
     name: str
     topic: str
     answer_type: str
     tiers: tuple[str, ...]
+    bank: str
     draw: Callable[[random.Random, str], Draw]
 
 
@@ -45,16 +48,18 @@ FAMILIES: dict[str, Family] = {}
 
 
 def family(
-    name: str, topic: str, answer_type: str, tiers: Sequence[str] = ("easy",)
+    name: str, topic: str, answer_type: str, bank: str, tiers: Sequence[str] = ("easy",)
 ) -> Callable[[Callable[[random.Random, str], Draw]], Callable[[random.Random, str], Draw]]:
-    """Register a family. Its name becomes part of item ids: lower case letters and underscores."""
+    """Register a family of one bank. Its name becomes part of item ids: lower case letters and underscores."""
     if name in FAMILIES or not re.fullmatch(r"[a-z][a-z_]*", name):
         raise ValueError(f"family name {name!r} is taken or is not lower case letters and underscores")
     if answer_type not in ANSWER_TYPES or not set(tiers) <= set(TIERS) or not tiers:
         raise ValueError(f"family {name!r}: unknown answer type {answer_type!r} or tiers {tuple(tiers)!r}")
+    if bank not in BANKS:
+        raise ValueError(f"family {name!r}: unknown bank {bank!r}; use one of {', '.join(BANKS)}")
 
     def register(draw: Callable[[random.Random, str], Draw]) -> Callable[[random.Random, str], Draw]:
-        FAMILIES[name] = Family(name, topic, answer_type, tuple(tiers), draw)
+        FAMILIES[name] = Family(name, topic, answer_type, tuple(tiers), bank, draw)
         return draw
 
     return register

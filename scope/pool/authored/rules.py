@@ -50,7 +50,7 @@ _EXCEPTION = (
 )
 
 
-@family("limit", topic="workplace policy", answer_type="boolean", tiers=("standard", "hard"))
+@family("limit", topic="workplace policy", answer_type="boolean", tiers=("standard", "hard"), bank="train")
 def limit(rng: random.Random, tier: str) -> Draw:
     hard, want, over = tier == "hard", coin(rng), rng.randrange(2)
     template, questions, (few, many, small, large), unit = rng.choice(_LIMITS[2:] if hard else _LIMITS)
@@ -118,7 +118,7 @@ _AGE_PLACES = (
 )  # fmt: skip
 
 
-@family("age_limit", topic="workplace policy", answer_type="boolean", tiers=("standard", "hard"))
+@family("age_limit", topic="workplace policy", answer_type="boolean", tiers=("standard", "hard"), bank="dev")
 def age_limit(rng: random.Random, tier: str) -> Draw:
     hard, want, barred = tier == "hard", coin(rng), coin(rng)
     bound = rng.randint(12, 21)

@@ -33,7 +33,7 @@ _NEWEST_HARD = (
 )
 
 
-@family("newest_note", topic="multi-note retrieval", answer_type="numeric", tiers=("standard", "hard"))
+@family("newest_note", topic="multi-note retrieval", answer_type="numeric", tiers=("standard", "hard"), bank="train")
 def newest_note(rng: random.Random, tier: str) -> Draw:
     hard = tier == "hard"
     (things, event), month = rng.choice(_NEEDS), rng.choice(MONTHS)
@@ -111,7 +111,7 @@ _SERVED = (
 )  # fmt: skip
 
 
-@family("notes_combined", topic="multi-note retrieval", answer_type="numeric", tiers=("standard", "hard"))
+@family("notes_combined", topic="multi-note retrieval", answer_type="numeric", tiers=("standard", "hard"), bank="eval")
 def notes_combined(rng: random.Random, tier: str) -> Draw:
     hard = tier == "hard"
     things, event = rng.choice(_SERVED)
@@ -181,7 +181,9 @@ _WHERE_HARD = (
 )
 
 
-@family("notes_day", topic="multi-note retrieval", answer_type="multiple_choice", tiers=("standard", "hard"))
+@family(
+    "notes_day", topic="multi-note retrieval", answer_type="multiple_choice", tiers=("standard", "hard"), bank="train"
+)
 def notes_day(rng: random.Random, tier: str) -> Draw:
     hard = tier == "hard"
     month = rng.choice(MONTHS)
@@ -250,7 +252,7 @@ _ALLOWED_HARD = (
 )
 
 
-@family("notes_allowed", topic="multi-note retrieval", answer_type="boolean", tiers=("standard", "hard"))
+@family("notes_allowed", topic="multi-note retrieval", answer_type="boolean", tiers=("standard", "hard"), bank="eval")
 def notes_allowed(rng: random.Random, tier: str) -> Draw:
     hard, over, want = tier == "hard", coin(rng), coin(rng)
     group, more = rng.randint(8, 40), rng.randint(5, 12) if hard else rng.randint(2, 9)

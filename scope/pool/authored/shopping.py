@@ -8,7 +8,7 @@ from scope.pool.authored.wording import filled, listed, yes_no
 from scope.pool.authored.words import NAMES, WARES
 
 
-@family("unit_price", topic="consumer finance", answer_type="numeric", tiers=("easy", "standard"))
+@family("unit_price", topic="consumer finance", answer_type="numeric", tiers=("easy", "standard"), bank="eval")
 def unit_price(rng: random.Random, tier: str) -> Draw:
     one, many, low, high = rng.choice(WARES)
     price, count = rng.randint(low, high), rng.randint(2, 9)
@@ -40,7 +40,7 @@ def unit_price(rng: random.Random, tier: str) -> Draw:
     )
 
 
-@family("change", topic="consumer finance", answer_type="numeric", tiers=("easy", "standard"))
+@family("change", topic="consumer finance", answer_type="numeric", tiers=("easy", "standard"), bank="train")
 def change(rng: random.Random, tier: str) -> Draw:
     name, (one, many, _, _) = rng.choice(NAMES), rng.choice(WARES)
     note = rng.choice([10, 20, 50, 100])
@@ -85,7 +85,7 @@ _SPENT = (
 )
 
 
-@family("cheapest", topic="consumer finance", answer_type="multiple_choice", tiers=("standard",))
+@family("cheapest", topic="consumer finance", answer_type="multiple_choice", tiers=("standard",), bank="train")
 def cheapest(rng: random.Random, tier: str) -> Draw:
     wares = [many for _, many, _, _ in rng.sample(WARES, 4)]
     counts, prices = [rng.randint(2, 9) for _ in wares], [rng.randint(2, 19) for _ in wares]
@@ -122,7 +122,7 @@ _AFFORD = (
 )
 
 
-@family("affordable", topic="consumer finance", answer_type="boolean", tiers=("standard",))
+@family("affordable", topic="consumer finance", answer_type="boolean", tiers=("standard",), bank="train")
 def affordable(rng: random.Random, tier: str) -> Draw:
     name, (one, many, _, _) = rng.choice(NAMES), rng.choice(WARES)
     price, count, bag = rng.randint(4, 19), rng.randint(3, 9), rng.randint(2, 12)

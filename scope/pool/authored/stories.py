@@ -7,7 +7,7 @@ from scope.pool.authored.registry import Draw, family
 from scope.pool.authored.words import COUNTED, DAILY, HELD, LEGGED, NAMES, PACKED, PARTLY
 
 
-@family("give_and_take", topic="everyday arithmetic", answer_type="numeric", tiers=("easy", "standard"))
+@family("give_and_take", topic="everyday arithmetic", answer_type="numeric", tiers=("easy", "standard"), bank="eval")
 def give_and_take(rng: random.Random, tier: str) -> Draw:
     name, thing = rng.choice(NAMES), rng.choice(COUNTED)
     a, b = rng.randint(6, 30), rng.randint(2, 20)
@@ -48,7 +48,7 @@ def give_and_take(rng: random.Random, tier: str) -> Draw:
     )
 
 
-@family("packs", topic="everyday arithmetic", answer_type="numeric", tiers=("easy", "standard"))
+@family("packs", topic="everyday arithmetic", answer_type="numeric", tiers=("easy", "standard"), bank="train")
 def packs(rng: random.Random, tier: str) -> Draw:
     container, things = rng.choice(PACKED)
     plural = {"box": "boxes", "shelf": "shelves"}.get(container, container + "s")
@@ -82,7 +82,7 @@ def packs(rng: random.Random, tier: str) -> Draw:
     )
 
 
-@family("sharing", topic="everyday arithmetic", answer_type="numeric", tiers=("easy", "standard"))
+@family("sharing", topic="everyday arithmetic", answer_type="numeric", tiers=("easy", "standard"), bank="train")
 def sharing(rng: random.Random, tier: str) -> Draw:
     thing = rng.choice(COUNTED)
     people, gold = rng.randint(2, 6 if tier == "easy" else 9), rng.randint(2, 12 if tier == "easy" else 25)
@@ -100,7 +100,7 @@ def sharing(rng: random.Random, tier: str) -> Draw:
     )
 
 
-@family("ages", topic="everyday arithmetic", answer_type="numeric", tiers=("easy", "standard"))
+@family("ages", topic="everyday arithmetic", answer_type="numeric", tiers=("easy", "standard"), bank="train")
 def ages(rng: random.Random, tier: str) -> Draw:
     one, two = rng.sample(NAMES, 2)
     a, b = rng.randint(12, 60), rng.randint(2, 10)
@@ -136,7 +136,7 @@ def ages(rng: random.Random, tier: str) -> Draw:
     )
 
 
-@family("two_groups", topic="everyday arithmetic", answer_type="numeric")
+@family("two_groups", topic="everyday arithmetic", answer_type="numeric", bank="dev")
 def two_groups(rng: random.Random, tier: str) -> Draw:
     (place, things), (one, two) = rng.choice(HELD), rng.sample(("red", "blue", "green", "yellow", "white"), 2)
     a, b = rng.randint(3, 40), rng.randint(3, 30)
@@ -154,7 +154,7 @@ def two_groups(rng: random.Random, tier: str) -> Draw:
     )
 
 
-@family("each_day", topic="planning", answer_type="numeric")
+@family("each_day", topic="planning", answer_type="numeric", bank="train")
 def each_day(rng: random.Random, tier: str) -> Draw:
     name, (verb, unit) = rng.choice(NAMES), rng.choice(DAILY)
     each, count = rng.randint(2, 12), rng.randint(2, 9)
@@ -172,7 +172,7 @@ def each_day(rng: random.Random, tier: str) -> Draw:
     )
 
 
-@family("legs", topic="everyday facts", answer_type="numeric")
+@family("legs", topic="everyday facts", answer_type="numeric", bank="train")
 def legs(rng: random.Random, tier: str) -> Draw:
     animal, has, mistaken = rng.choice(LEGGED)
     count = rng.randint(2, 9)
@@ -190,7 +190,7 @@ def legs(rng: random.Random, tier: str) -> Draw:
     )
 
 
-@family("still_to_go", topic="planning", answer_type="numeric")
+@family("still_to_go", topic="planning", answer_type="numeric", bank="eval")
 def still_to_go(rng: random.Random, tier: str) -> Draw:
     name, (whole, unit, done) = rng.choice(NAMES), rng.choice(PARTLY)
     total = rng.randint(2, 10) * 10 if rng.random() < 0.5 else rng.randint(20, 90)

@@ -30,7 +30,7 @@ def _hundreds(time: int) -> int:
     return time // 60 * 100 + time % 60
 
 
-@family("timetable", topic="schedules", answer_type="multiple_choice", tiers=("standard", "hard"))
+@family("timetable", topic="schedules", answer_type="multiple_choice", tiers=("standard", "hard"), bank="dev")
 def timetable(rng: random.Random, tier: str) -> Draw:
     hard = tier == "hard"
     gap = rng.choice([12, 15, 18, 20, 25])
@@ -116,7 +116,7 @@ _OPEN_HARD = (
 _SITES = ("museum", "swimming pool", "zoo", "library", "skating rink", "botanical garden", "climbing hall", "castle")
 
 
-@family("opening_hours", topic="document reading", answer_type="boolean", tiers=("standard", "hard"))
+@family("opening_hours", topic="document reading", answer_type="boolean", tiers=("standard", "hard"), bank="train")
 def opening_hours(rng: random.Random, tier: str) -> Draw:
     hard, turned, want = tier == "hard", coin(rng), coin(rng)
     while True:

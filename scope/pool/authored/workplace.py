@@ -25,7 +25,7 @@ _OVERTIME_HARD = (
 )
 
 
-@family("overtime_pay", topic="workplace policy", answer_type="numeric", tiers=("standard", "hard"))
+@family("overtime_pay", topic="workplace policy", answer_type="numeric", tiers=("standard", "hard"), bank="train")
 def overtime_pay(rng: random.Random, tier: str) -> Draw:
     hard = tier == "hard"
     pay, base = rng.randint(12, 30), rng.randint(30, 42)
@@ -87,7 +87,7 @@ def _day(day: datetime.date) -> str:
     return f"{day.day} {MONTHS[day.month - 1]}"
 
 
-@family("leave_request", topic="workplace policy", answer_type="boolean", tiers=("standard", "hard"))
+@family("leave_request", topic="workplace policy", answer_type="boolean", tiers=("standard", "hard"), bank="train")
 def leave_request(rng: random.Random, tier: str) -> Draw:
     hard, late = tier == "hard", coin(rng)
     sent = datetime.date(2025, 3, 1) + datetime.timedelta(rng.randrange(290))
@@ -169,7 +169,7 @@ _THINGS = (
 )
 
 
-@family("claim_paid", topic="workplace policy", answer_type="boolean", tiers=("standard", "hard"))
+@family("claim_paid", topic="workplace policy", answer_type="boolean", tiers=("standard", "hard"), bank="eval")
 def claim_paid(rng: random.Random, tier: str) -> Draw:
     hard, refused, want = tier == "hard", coin(rng), coin(rng)
     signed_at = "before" if coin(rng) else "after"
