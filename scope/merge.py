@@ -69,7 +69,13 @@ def merge(recipe: Recipe, resolved: ResolvedModel) -> Path:
         facts = _write(resolved, train / "adapter", target, recipe.merge, texts, recipe.model.attn_implementation)
         outputs = sorted(p.name for p in target.glob("*.safetensors"))
         artifacts.finish(
-            target, stage=FOLDER, key=wanted, outputs=outputs, seed=recipe.seed, **facts, recipe=recipe.resolved()
+            target,
+            stage=FOLDER,
+            key=wanted,
+            outputs=outputs,
+            seed=recipe.training_seed,
+            **facts,
+            recipe=recipe.resolved(),
         )
     print(_done(facts, recipe.merge, folder))
     return folder

@@ -125,8 +125,9 @@ def compare(
     order = sorted(systems, key=lambda name: UNTRAINED.index(name) if name in UNTRAINED else len(UNTRAINED))
     made = first.manifest["recipe"]
     chosen = made["evaluation"]
+    seed = made["seed"] if chosen.get("seed") is None else chosen["seed"]
     settings = Settings(
-        *(chosen["level"], chosen["replicates"], made["seed"], chosen["complete_only"], against),
+        *(chosen["level"], chosen["replicates"], seed, chosen["complete_only"], against),
         groups=chosen.get("groups", {}),
     )
     notes += missing_from_groups(declared, settings.groups, order)

@@ -35,7 +35,7 @@ OWN_SETTINGS = {
 def key(recipe: Recipe, quartets: str, weights: str, batch: Batch) -> dict[str, Any]:
     """Everything the adapter depends on. World size and device batch are in it: sums of floats depend on them."""
     kind = recipe.trainer.kind
-    unkeyed = {"report_to", "logging_steps", "checkpoint_steps", "save_steps"}
+    unkeyed = {"seed", "report_to", "logging_steps", "checkpoint_steps", "save_steps"}
     unkeyed |= set().union(*(own for other, own in OWN_SETTINGS.items() if other != kind))
     note = {"note": artifacts.file_hash(asset(recipe.mining.note))} if kind == "opsd" else {}
     return {
@@ -48,7 +48,7 @@ def key(recipe: Recipe, quartets: str, weights: str, batch: Batch) -> dict[str, 
         "pairs": dataclasses.asdict(construction(recipe)),
         "trainer": {k: v for k, v in recipe.part("trainer")["trainer"].items() if k not in unkeyed},
         "world_size": batch.world_size,
-        "seed": recipe.seed,
+        "seed": recipe.training_seed,
         **note,
     }
 
@@ -147,7 +147,7 @@ def _run(
         print(describe(recipe, facts))
         drop_incomplete(folder)
         artifacts.write_jsonl(folder / "plan.jsonl", map(plan_line, rows))
-    transformers.set_seed(recipe.seed)
+    transformers.set_seed(recipe.training_seed)
     began = time.monotonic()
     trainer = make_trainer(recipe, resolved, tokenizer, prepared, datasets.Dataset.from_list(rows), batch, folder)
     dev.watch(trainer, recipe, resolved, watched, folder)
@@ -173,7 +173,7 @@ def _run(
         stage=FOLDER,
         key=wanted,
         outputs=["adapter/adapter_model.safetensors", "adapter/adapter_config.json", "plan.jsonl"],
-        seed=recipe.seed,
+        seed=recipe.training_seed,
         facts=facts,
         step0_loss=at_start(trainer, "step0_loss"),
         reference_drift=at_start(trainer, "reference_drift"),
