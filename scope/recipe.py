@@ -278,6 +278,9 @@ def typed(config: Any) -> Recipe:
     with as_refusals():
         recipe = OmegaConf.to_object(config)
     assert isinstance(recipe, Recipe)
+    engine = recipe.engine
+    if engine.kind == "openai" and (engine.azure.endpoint or engine.base_url == EngineConfig().base_url):
+        recipe.model.chat_template_kwargs = {}  # of a template that such an API does not use, and refuses
     faults = value_faults(recipe)
     if faults:
         raise RecipeError("\n".join(faults))
@@ -329,6 +332,10 @@ def following_base(name: str, overrides: list[str]) -> list[str]:
     if group is None and base is not None and not {",", "?"} & set(base):
         group = described.get(base, "other")
         overrides = [f"model={group}", *overrides]
+    if given.get("engine") in ("openai", "azure"):
+        # A hosted API: the paper's cap, and nothing trained can be asked through it.
+        api = {"evaluation.max_new_tokens": "8192", "evaluation.systems": "[base]"}
+        overrides = [*(f"{key}={value}" for key, value in api.items() if key not in given), *overrides]
     if not name.startswith("scope_") or group is None or "," in group or "name" in given:
         return overrides
     own = re.sub(r"[^\w.-]+", "_", (base or "").rstrip("/").rpartition("/")[2]) if group == "other" else group
