@@ -118,8 +118,8 @@ def test_every_group_choice_that_no_recipe_selects_loads():
     assert len(choices) >= 12
     for group, choice in choices:
         if f"- {group}: {choice}\n" not in selected:
-            needs = {"azure": ["engine.azure.endpoint=https://x.openai.azure.com"]}.get(choice, [])
-            assert value_faults(load("smollm2_135m", [f"{group}={choice}", *needs])) == []
+            needs = {"azure": ["engine.azure.endpoint=https://x.openai.azure.com"], "other": ["model.base=lab/x"]}
+            assert value_faults(load("smollm2_135m", [f"{group}={choice}", *needs.get(choice, [])])) == []
 
 
 # ---------------------------------------------------------------- every key is read

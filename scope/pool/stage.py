@@ -194,7 +194,7 @@ def draw(recipe: Recipe, which: str, avoid: Avoid = lambda question: None) -> tu
     candidates: list[Question] = []
     refused: Counter[str] = Counter()
     counts = apportion(count, targets.sources)
-    for name, n in counts.items():
+    for name, n in list(counts.items()):
         if name not in wanted or name == AUTHORED:
             continue
         if name == CUSTOM:
