@@ -19,6 +19,7 @@ from scope.recipe import (
     RecipeError,
     as_refusals,
     checked_override,
+    following_base,
     invocation,
     leaves,
     load,
@@ -90,7 +91,8 @@ def main(
                 "-m runs one job after the other and cannot be launched on several processes; "
                 "use python, or launch one job at a time"
             )
-        _run_hydra(stage, name, program, ordered_flags, [checked_override(override) for override in overrides])
+        given = following_base(name, [checked_override(override) for override in overrides])
+        _run_hydra(stage, name, program, ordered_flags, given)
     except Refusal as error:
         print(f"error: {error}".replace("\n", "\nerror: "), file=sys.stderr)
         raise SystemExit(2) from None

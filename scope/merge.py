@@ -81,7 +81,7 @@ def merge(recipe: Recipe, resolved: ResolvedModel) -> Path:
             stage=FOLDER,
             key=wanted,
             outputs=products(target),
-            seed=recipe.seed,
+            seed=recipe.training_seed,
             **facts,
             recipe=recipe.resolved(),
         )

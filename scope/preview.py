@@ -28,7 +28,7 @@ def preview(recipe: Recipe) -> Path:
     load_note(asset(recipe.mining.note))
     load_leaks(asset(recipe.mining.leak_patterns))
     lines = [
-        ("recipe", f"{recipe.name}, arm {recipe.arm_name}, seed {recipe.seed}, output in {recipe.root}"),
+        ("recipe", f"{recipe.name}, arm {recipe.arm_name}, seed {recipe.training_seed}, output in {recipe.root}"),
         ("base", recipe.model.base + (f" at {recipe.model.revision}" if recipe.model.revision else "")),
         *_pool_lines(recipe),
         ("mining", _mining(recipe)),
@@ -73,7 +73,7 @@ def _pool_lines(recipe: Recipe) -> list[tuple[str, str]]:
             shares = targets_of(recipe.pool, pool.known_sources()).sources
             wanted = apportion(getattr(recipe.pool, f"n_{which}"), shares)
             mix = ", ".join(f"{name} {n or 'all'}" for name, n in wanted.items() if shares[name])
-            lines.append((which, f"composed when the stage runs: {mix}"))
+            lines.append((which, f"{getattr(recipe.pool, f'n_{which}')} items, composed when the stage runs: {mix}"))
             continue
         items, _ = pool.draw(recipe, which)
         tokens = sum(len(user_prompt(i, c)) for i in items for c in Condition) / CHARACTERS_PER_TOKEN
@@ -100,11 +100,6 @@ def _passes(recipe: Recipe, rows: int) -> str:
     """How often the run goes through the quartets; known once they are mined."""
     folder = recipe.folder(mining.FOLDER)
     if read_manifest(folder) is None:
-        n = recipe.expected_quartets
-        if not n:
-            return "; passes over the quartets are known once they are mined"
-        source = f"{n} quartets expected"
-    else:
-        n = len(load_quartets(folder / "quartets.jsonl"))
-        source = f"{n} quartets mined"
-    return f", {passes(n, construction(recipe), rows):.1f} passes ({source})"
+        return "; how many quartets, and so passes over them, is unknown until they are mined"
+    n = len(load_quartets(folder / "quartets.jsonl"))
+    return f", {passes(n, construction(recipe), rows):.1f} passes ({n} quartets mined)"

@@ -62,10 +62,9 @@ class RecipeError(Refusal, ValueError):
 @dataclass
 class Recipe:
     name: str = text("???", help="names the run's folder")
-    seed: int = number(0, 0, help="seeds pool, plan, adapter and bootstrap")
+    seed: int = number(0, 0, help="of pool, training and bootstrap, each of which may have its own")
     output_dir: str = text("runs/${name}", help="where every stage writes")
     arm: str = text("", help="names the trained arm's folder; empty: follows pairs and trainer")
-    expected_quartets: int = number(0, 0, help="for the dry run's passes before anything is mined; 0: unknown")
     data_dir: str = text("", help="folder of public data sets in their hub schemas; empty: from the hub")
     push_to: str = text("", help="org/name on the hub to publish to once trained; empty: nothing is published")
     push: str = choice("merged", "adapter", help="what is published")
@@ -87,12 +86,29 @@ class Recipe:
         return Path(self.output_dir)
 
     @property
+    def pool_seed(self) -> int:
+        return self.seed if self.pool.seed is None else self.pool.seed
+
+    @property
+    def training_seed(self) -> int:
+        return self.seed if self.trainer.seed is None else self.trainer.seed
+
+    @property
+    def evaluation_seed(self) -> int:
+        return self.seed if self.evaluation.seed is None else self.evaluation.seed
+
+    @property
     def arm_name(self) -> str:
-        """Folder and table name of the trained arm: ARMS for DPO, `sft` or `sft_<pairs>`, `opsd` with any pairs."""
+        """Folder and table name of the trained arm: ARMS for DPO, `sft` or `sft_<pairs>`, `opsd` with any pairs.
+
+        A training seed other than the pool's stands behind it: `scope_seed1`.
+        """
+        if self.arm:
+            return self.arm
         kind, pairs = self.trainer.kind, self.pairs.arm
-        if self.arm or kind == "dpo":
-            return self.arm or ARMS[pairs]
-        return kind if kind == "opsd" or pairs == "full" else f"{kind}_{pairs}"
+        alone = kind == "opsd" or pairs == "full"
+        name = ARMS[pairs] if kind == "dpo" else kind if alone else f"{kind}_{pairs}"
+        return name if self.training_seed == self.pool_seed else f"{name}_seed{self.training_seed}"
 
     def folder(self, stage: str) -> Path:
         """Where a stage writes. What comes after pairing belongs to an arm."""
@@ -250,7 +266,7 @@ def load(name: str, overrides: list[str] | None = None) -> Recipe:
     register_schema()
     checked = [checked_override(override) for override in overrides or []]
     with as_refusals(), initialize_config_dir(str(RECIPES), version_base=None):
-        return typed(compose(name, checked))
+        return typed(compose(name, following_base(name, checked)))
 
 
 def typed(config: Any) -> Recipe:
@@ -262,6 +278,9 @@ def typed(config: Any) -> Recipe:
     with as_refusals():
         recipe = OmegaConf.to_object(config)
     assert isinstance(recipe, Recipe)
+    engine = recipe.engine
+    if engine.kind == "openai" and (engine.azure.endpoint or engine.base_url == EngineConfig().base_url):
+        recipe.model.chat_template_kwargs = {}  # of a template that such an API does not use, and refuses
     faults = value_faults(recipe)
     if faults:
         raise RecipeError("\n".join(faults))
@@ -295,6 +314,32 @@ def checked_override(override: str) -> str:
     if key not in known:
         raise RecipeError(f"{key} is not a key of a recipe; {nearest(key, [*known, *groups])}")
     return override.removeprefix(sign) if "+" in sign else override
+
+
+def following_base(name: str, overrides: list[str]) -> list[str]:
+    """The overrides of a paper's recipe (`scope_BASE`) with what belongs to another base brought along.
+
+    A base that a file of recipes/model describes brings all of it; of any other nothing is known but its name.
+    What is overridden itself stays so.
+    """
+    given = {key: value for key, _, value in (override.partition("=") for override in overrides)}
+    base, group = given.get("model.base"), given.get("model")
+    described = {
+        found[1]: path.stem
+        for path in (RECIPES / "model").glob("*.yaml")
+        if (found := re.search(r"^base: (\S+)$", path.read_text("utf-8"), re.MULTILINE))
+    }
+    if group is None and base is not None and not {",", "?"} & set(base):
+        group = described.get(base, "other")
+        overrides = [f"model={group}", *overrides]
+    if given.get("engine") in ("openai", "azure"):
+        # A hosted API: the paper's cap, and nothing trained can be asked through it.
+        api = {"evaluation.max_new_tokens": "8192", "evaluation.systems": "[base]"}
+        overrides = [*(f"{key}={value}" for key, value in api.items() if key not in given), *overrides]
+    if not name.startswith("scope_") or group is None or "," in group or "name" in given:
+        return overrides
+    own = re.sub(r"[^\w.-]+", "_", (base or "").rstrip("/").rpartition("/")[2]) if group == "other" else group
+    return [f"name=scope_{own}", *overrides] if own else overrides
 
 
 class as_refusals:

@@ -88,6 +88,8 @@ class PoolConfig:
     own_errors: str = text("", help="an evaluate/mist folder: wrong answers that its base gave when clean come first")
     format: str = choice("jsonl", "parquet", help="of the pool's files")
     on_bad_row: str = choice("error", "skip", help="refuse a pool with bad rows, or drop and count them")
+    seed: int | None = number(None, 0, help="draws the items and every sample of a suite's items; null: seed")
+    missing_source: str = choice("refuse", "authored", help="composed: where a source cannot be had or is too small")
 
 
 @dataclass
@@ -169,6 +171,7 @@ class TrainerConfig:
     save_steps: list[int] = text([], help="keep a checkpoint for good at these steps")
     checkpoint_steps: int = number(50, 1, help="steps between the checkpoints a killed run resumes from")
     logging_steps: int = number(1, 1, help="steps between log lines")
+    seed: int | None = number(None, 0, help="of plan, partners, adapter and samples; null: seed")
     report_to: list[str] = text([], help="trackers: wandb (offline without a key), trackio, tensorboard")
 
 
@@ -307,6 +310,7 @@ class EvaluationConfig:
     rescore: bool = operational(False, help="label the stored answers of a finished evaluation again, and stop")
     replicates: int = number(10_000, 1, help="bootstrap replicates")
     level: float = number(0.95, 0, 1, help="confidence level of the intervals")
+    seed: int | None = number(None, 0, help="of the bootstrap; null: seed")
     groups: dict[str, str] = text({}, help="system -> group, within which rates are averaged as well as over all")
     misleadqa: MisleadQAConfig = field(default_factory=MisleadQAConfig)
     ragstress: RagStressConfig = field(default_factory=RagStressConfig)

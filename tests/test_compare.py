@@ -97,6 +97,18 @@ def test_differences_between_any_two_systems_come_from_the_same_resample(run):
     assert "b - a" in as_text(found)
 
 
+def test_training_seeds_of_an_arm_have_a_mean_a_deviation_and_a_row_each(tmp_path):
+    for name, marks in (("scope", A), ("scope_seed1", B)):
+        arm(tmp_path / "demo" / name, {"base": BASE, "merged": marks})
+    found = compare([tmp_path / "demo"])
+    (table,) = [table for table in tables.tables({"mist": found}) if table.name == "mist_seeds"]
+    rows = {row[0].text: [cell.text for cell in row[1:]] for row in table.groups[0].rows}
+    # Clean: 75 and 50, so 62.5 with (12.5^2 + 12.5^2) / 1 = 312.5 = 17.7^2.
+    assert list(rows) == ["scope", "scope_seed1", "scope: mean of 2 seeds"]
+    assert [row[0] for row in rows.values()] == ["75.0", "50.0", "62.5 ± 17.7"]
+    assert "62.5 ± 17.7" in as_text(found) and "17.7" in markup.as_latex([table])
+
+
 def test_arms_of_several_folders_keep_apart(run, tmp_path):
     other = arm(tmp_path / "later" / "a", {"base": BASE, "merged": B, "adapter": B})
     found = compare([run / "a", other])

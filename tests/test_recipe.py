@@ -19,6 +19,7 @@ from scope import recipe as recipes
 from scope.artifacts import Refusal
 from scope.conditions import Condition
 from scope.pairs import arm_masses
+from scope.pool import stage as pool
 from scope.preview import preview
 from scope.recipe import Recipe, RecipeError, leaves, load, names, value_faults
 from scope.training.batch import batch_arithmetic
@@ -117,8 +118,8 @@ def test_every_group_choice_that_no_recipe_selects_loads():
     assert len(choices) >= 12
     for group, choice in choices:
         if f"- {group}: {choice}\n" not in selected:
-            needs = {"azure": ["engine.azure.endpoint=https://x.openai.azure.com"]}.get(choice, [])
-            assert value_faults(load("smollm2_135m", [f"{group}={choice}", *needs])) == []
+            needs = {"azure": ["engine.azure.endpoint=https://x.openai.azure.com"], "other": ["model.base=lab/x"]}
+            assert value_faults(load("smollm2_135m", [f"{group}={choice}", *needs.get(choice, [])])) == []
 
 
 # ---------------------------------------------------------------- every key is read
@@ -144,7 +145,12 @@ def read_keys() -> set[str]:
         if path == ROOT / "scope" / "recipe.py":
             # Of the recipe's own module only the methods others call count: root, arm_name, folder.
             body = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Recipe").body
-            wanted = [f for f in body if isinstance(f, ast.FunctionDef) and f.name in ("root", "arm_name", "folder")]
+            wanted = [
+                f
+                for f in body
+                if isinstance(f, ast.FunctionDef)
+                and f.name in ("root", "arm_name", "folder", "pool_seed", "training_seed", "evaluation_seed")
+            ]
             owners, nodes = {"self": ""}, [n for f in wanted for n in ast.walk(f)]
         else:
             owners, nodes = {}, list(ast.walk(tree))
@@ -304,6 +310,51 @@ def test_valid_overrides_reach_the_recipe():
     assert load("quickstart", ["pairs=misleading_only"]).arm_name == "standard_dpo"
 
 
+def test_what_belongs_to_a_base_follows_it():
+    llama = "meta-llama/Llama-3.2-3B-Instruct"
+    for overrides in ([f"model.base={llama}"], ["model=llama32_3b"]):
+        found = load("scope_qwen3_4b", overrides)
+        assert (found.name, found.model.base) == ("scope_llama32_3b", llama)
+        assert found.model.chat_template_kwargs == {"date_string": "01 Oct 2026"}
+    own = load("scope_qwen3_4b", ["model.base=lab/x-1", "model.chat_template_kwargs.date_string=now"])
+    assert (own.name, own.model.chat_template_kwargs) == ("scope_x-1", {"date_string": "now"})
+    assert load("scope_qwen3_4b", ["model.base=lab/x", "name=mine"]).name == "mine"
+
+
+def test_a_hosted_api_is_asked_as_in_the_paper_unless_told_otherwise():
+    found = load("scope_qwen3_4b", ["engine=openai", "engine.model=gpt-5.5"])
+    assert (found.evaluation.max_new_tokens, found.evaluation.systems) == (8192, ["base"])
+    assert found.model.chat_template_kwargs == {} and found.engine.temperature is None
+    assert load("scope_qwen3_4b", ["engine=openai", "evaluation.max_new_tokens=5"]).evaluation.max_new_tokens == 5
+
+
+def test_pool_training_and_bootstrap_have_seeds_of_their_own():
+    one = load("quickstart", ["seed=2"])
+    assert (one.pool_seed, one.training_seed, one.evaluation_seed, one.arm_name) == (2, 2, 2, "scope")
+    other = load("quickstart", ["trainer.seed=1"])
+    assert (other.pool_seed, other.training_seed, other.evaluation_seed) == (0, 1, 0)
+    assert other.arm_name == "scope_seed1" and other.folder("mine") == load("quickstart").folder("mine")
+    assert load("quickstart", ["trainer.seed=0"]).arm_name == "scope"
+
+
+def test_a_pool_that_is_made_is_not_redrawn_by_another_seed(tmp_path):
+    small = [f"output_dir={tmp_path}", "pool.n_train=8", "pool.n_evaluation=8"]
+    made = load("quickstart", small)
+    pool.keep(made, pool.prepare(made))
+    with pytest.raises(Refusal, match=r"drawn with seed 0, this recipe has 1; .* give trainer\.seed=1"):
+        pool.prepare(load("quickstart", [*small, "seed=1"]))
+    assert pool.prepare(load("quickstart", [*small, "trainer.seed=1"])).hashes == pool.prepare(made).hashes
+
+
+def test_a_source_that_cannot_be_had_is_refused_or_authored_and_counted(tmp_path):
+    small = [f"data_dir={tmp_path}", "pool.n_train=8", "pool.n_evaluation=8", "pool.sources={svamp: 100}"]
+    items, left_out = pool.draw(load("scope_qwen3_4b", small), "train")
+    assert len(items) == 8 and {item.source for item in items} == {"authored"}
+    assert left_out["svamp: too few questions, authored ones in their place"] == 8
+    with pytest.raises(Refusal, match="svamp"):
+        pool.draw(load("scope_qwen3_4b", [*small, "pool.missing_source=refuse"]), "train")
+
+
 def test_parts_are_plain_data():
     found = loaded("scope_qwen3_4b")
     assert found.part("pairs") == {
@@ -370,7 +421,8 @@ def test_the_papers_settings_stand_in_its_recipes(name):
         "lambda_clean": pairs.lambda_c,
         "lambda_nonadversarial": pairs.lambda_p,
         "rho": pairs.rho,
-        "retained_quartets_" + name.removeprefix("scope_"): found.expected_quartets,
+        "train_pool_items": found.pool.n_train,
+        "eval_items": found.pool.n_evaluation,
     }
     assert ours == {key: facts[key] for key in ours}
     assert {100 * mass for mass in arm_masses(pairs).values()} == {facts["sampling_mass_per_condition"]}
@@ -415,8 +467,8 @@ def test_the_dry_run_of_the_papers_recipe_states_its_arithmetic(tmp_path):
     assert done.returncode == 0, done.stderr
     assert imported == []
     assert "256 pairs a step = 4 a device x 64 accumulated x 1 process" in done.stdout
-    # 256 x 300 = 76,800 rows; a quarter of them of each condition over 1,393 quartets = 13.8 passes
-    assert "300 steps, 76800 rows, 13.8 passes (1393 quartets expected)" in done.stdout
+    assert "300 steps, 76800 rows; how many quartets, and so passes over them, is unknown" in done.stdout
+    assert "train       5000 items, composed" in done.stdout and "evaluation  1000 items, composed" in done.stdout
     assert "clean 25 %, misleading 25 %, correct 25 %, irrelevant 25 %" in done.stdout
     assert not out.exists(), "a dry run writes nothing"
 
@@ -426,8 +478,7 @@ def test_the_dry_run_counts_the_processes_of_its_launcher(monkeypatch, capsys):
     preview(load("scope_llama32_3b", ["pairs=misleading_only", "pool.n_train=8", "pool.n_evaluation=8"]))
     text = capsys.readouterr().out
     assert "4 a device x 8 accumulated x 8 processes" in text
-    # All 76,800 rows are misleading ones: 76,800 / 2,360 = 32.5 passes
-    assert "misleading 100 %" in text and "32.5 passes" in text
+    assert "misleading 100 %" in text and "76800 rows" in text
 
 
 @pytest.mark.parametrize(

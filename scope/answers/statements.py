@@ -28,9 +28,9 @@ def parse_answer(text: str, answer_type: str, n_options: int | None = None) -> A
     visible = visible.translate(FOLD)
     end = len(visible)
     if (hashes := _HASHES.match(visible.rstrip().rpartition("\n")[2])) is not None:
-        found = read_payload(hashes["payload"], answer_type, n_options, strict=True)
-        if found.status != "unparsed":
-            return found
+        marked = read_payload(hashes["payload"], answer_type, n_options, strict=True)
+        if marked.status != "unparsed":
+            return marked
     for cue in reversed(deque(_CUE.finditer(visible), maxlen=_MAX_STATEMENTS)):
         start = _statement_start(visible, cue)
         tail = _TO_IS.match(visible, cue.end(), end) if cue["to"] else cue

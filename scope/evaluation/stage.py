@@ -81,7 +81,7 @@ def plan(recipe: Recipe, suite: Suite, systems: Sequence[System]) -> Planned:
     items = selected(suite, loaded.items, recipe.evaluation.slice)
     items = items[: recipe.evaluation.limit or None]
     settings = recipe.part("evaluation")["evaluation"]
-    for name in ("suites", "systems", "models", "items", "transfer_items", *SECTIONS):
+    for name in ("suites", "systems", "models", "items", "transfer_items", "seed", *SECTIONS):
         del settings[name]
     key = {
         "pool": loaded.key,
@@ -90,7 +90,7 @@ def plan(recipe: Recipe, suite: Suite, systems: Sequence[System]) -> Planned:
         "dtype": precisions(recipe, systems),
         "engine": recipe.part("engine")["engine"],
         "evaluation": settings,
-        "seed": recipe.seed,
+        "seed": recipe.evaluation_seed,
         "settings": suite.settings(recipe),
     }
     facts = {**loaded.facts, **precision_facts(key["dtype"])}
@@ -184,7 +184,7 @@ def write(recipe: Recipe, work: Planned) -> None:
         stage=FOLDER,
         key=work.key,
         outputs=["outcomes.parquet", "results.json", "table.txt", "items.jsonl"],
-        seed=recipe.seed,
+        seed=recipe.evaluation_seed,
         failed=len(found["failed_items"]),
         counts={"items": len(work.items), "outcomes": len(outcomes)},
         recipe=recipe.resolved(),
@@ -198,7 +198,9 @@ def write(recipe: Recipe, work: Planned) -> None:
 def summary(recipe: Recipe, work: Planned) -> dict[str, Any]:
     """`results.json`: the numbers, and what they are of."""
     chosen = recipe.evaluation
-    settings = Settings(chosen.level, chosen.replicates, recipe.seed, chosen.complete_only, groups=chosen.groups)
+    settings = Settings(
+        chosen.level, chosen.replicates, recipe.evaluation_seed, chosen.complete_only, groups=chosen.groups
+    )
     found = results(work.suite, work.items, work.rows, settings)
     named = {"model": known_as(recipe.model, recipe.engine), "arm": recipe.arm_name, "facts": work.facts}
     return {"schema": found.pop("schema"), "suite": found.pop("suite"), **named, **found}
@@ -218,7 +220,7 @@ def _rescore(recipe: Recipe) -> None:
     for name in recipe.evaluation.suites:
         folder = folder_of(recipe, name)
         manifest = artifacts.require(folder, FOLDER, recipe.command("evaluate.py").replace(" rescore=true", ""))
-        recipe.seed = manifest["key"]["seed"]
+        recipe.evaluation.seed = manifest["key"]["seed"]
         for setting in ("level", "replicates", "complete_only", "groups"):
             setattr(recipe.evaluation, setting, manifest["recipe"]["evaluation"].get(setting, {}))
         for section in SECTIONS:

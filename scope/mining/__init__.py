@@ -101,7 +101,7 @@ def mine(recipe: Recipe) -> Path:
             stage=FOLDER,
             key=wanted,
             outputs=["quartets.jsonl", "funnel.json"],
-            seed=recipe.seed,
+            seed=recipe.pool_seed,
             counts={"items": counts["items"], "quartets": len(quartets)},
             recipe=recipe.resolved(),
         )

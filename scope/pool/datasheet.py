@@ -36,7 +36,7 @@ def report(recipe: Recipe, pools: "Pools", targets: Mapping[str, Targets]) -> di
     shared = overlap.split_overlap(both, recipe.pool.near_duplicate)
     return {
         "name": recipe.name,
-        "seed": recipe.seed,
+        "seed": recipe.pool_seed,
         "command": " ".join(["python -m scope.pool build", *map(shlex.quote, invocation or [f"recipe={recipe.name}"])]),
         "pools": {
             which: {

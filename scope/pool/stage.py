@@ -8,7 +8,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ from scope.pool.datasheet import datasheet, report
 from scope.pool.drawing import AUTHORED
 from scope.pool.questions import PoolError, Question
 from scope.recipe import Recipe, asset
-from scope.tables import read_rows
+from scope.tables import TableError, read_rows
 
 log = logging.getLogger(__name__)
 
@@ -92,6 +92,13 @@ def _refuse_release(recipe: Recipe) -> None:
 def kept(recipe: Recipe) -> Pools | None:
     """The pools in the run's pool folder, or None if they are not there or not up to date."""
     folder = recipe.folder(FOLDER)
+    made = artifacts.read_manifest(folder)
+    if made and made["key"].get("seed") != recipe.pool_seed:
+        there, now = made["key"].get("seed"), recipe.pool_seed
+        raise StageError(
+            f"{folder}: was drawn with seed {there}, this recipe has {now}; to train on it with another seed give "
+            f"trainer.seed={now} beside seed={there}, for another pool set output_dir"
+        )
     if not artifacts.is_finished(folder, key(recipe)):
         return None
     train, evaluation = (load_items(folder / f"{which}.{recipe.pool.format}") for which in WHICH)
@@ -109,8 +116,8 @@ def key(recipe: Recipe) -> dict[str, Any]:
         files += sources.local_files(Path(recipe.data_dir), [*targets_of(pool, known_sources()).sources, *pool.exclude])
     code = sorted(p for p in Path(__file__).parent.rglob("*") if p.suffix in (".py", ".toml"))
     return {
-        "pool": recipe.part("pool")["pool"],
-        "seed": recipe.seed,
+        "pool": {k: v for k, v in recipe.part("pool")["pool"].items() if k != "seed"},
+        "seed": recipe.pool_seed,
         "inputs": {str(path): artifacts.file_hash(path) for path in files if path.is_file()},
         "code": artifacts.fingerprint([artifacts.file_hash(path) for path in code]),
     }
@@ -139,7 +146,7 @@ def keep(recipe: Recipe, pools: Pools) -> Path:
             stage=FOLDER,
             key=wanted,
             outputs=[*names, "report.json", "README.md"],
-            seed=recipe.seed,
+            seed=recipe.pool_seed,
             counts={"train": len(pools.train), "evaluation": len(pools.evaluation)},
             recipe=recipe.resolved(),
         )
@@ -216,7 +223,9 @@ def draw(recipe: Recipe, which: str, avoid: Avoid = lambda question: None) -> tu
     families = pool.families or None
     if source == AUTHORED:
         split = getattr(pool, f"{which}_split")
-        return build_authored(count, recipe.seed, split, pool.tier, families, avoid, phrasings, pool.irrelevant), {}
+        return build_authored(
+            count, recipe.pool_seed, split, pool.tier, families, avoid, phrasings, pool.irrelevant
+        ), {}
     if source != COMPOSED:
         items = load_items(source, getattr(pool, f"{which}_split"), pool.columns, pool.on_bad_row)
         return items[:count] if count else items, {}
@@ -226,23 +235,37 @@ def draw(recipe: Recipe, which: str, avoid: Avoid = lambda question: None) -> tu
         raise PoolError(f"pool.n_{which} is 0; say how many items of {', '.join(wanted)} the pool is to have")
     candidates: list[Question] = []
     refused: Counter[str] = Counter()
-    for name, n in apportion(count, targets.sources).items():
-        if name not in wanted:
-            continue
-        if name == AUTHORED:
-            candidates += authored_candidates(n or 1000, recipe.seed, _SPLIT[which], pool.tier, families)
+    counts = apportion(count, targets.sources)
+    for name, n in list(counts.items()):
+        if name not in wanted or name == AUTHORED:
             continue
         if name == CUSTOM:
             questions, reasons = custom_questions(pool.questions, pool.columns, which)
         else:
-            questions, reasons = sources.read_source(name, which, recipe.data_dir)
+            try:
+                questions, reasons = sources.read_source(name, which, recipe.data_dir)
+            except (PoolError, TableError) as error:
+                if pool.missing_source == "refuse":
+                    raise
+                log.warning("%s cannot be had: %s", name, error)
+                questions, reasons = [], Counter()
         candidates += questions
         refused.update({f"{name}: {reason}": n for reason, n in reasons.items()})
+        short = n - sum(bool(question.mistakes) for question in questions)
+        if pool.missing_source == "authored" and short > 0:
+            log.warning("pool.%s: %d of the %d items of %s are authored instead", which, short, n, name)
+            refused[f"{name}: too few questions, authored ones in their place"] = short
+            counts[name], counts[AUTHORED] = n - short, counts.get(AUTHORED, 0) + short
+    if AUTHORED in wanted or (pool.missing_source == "authored" and counts.get(AUTHORED)):
+        n = counts.get(AUTHORED) or 1000
+        candidates += authored_candidates(n, recipe.pool_seed, _SPLIT[which], pool.tier, families)
+    if pool.missing_source == "authored" and count:
+        targets = replace(targets, sources={name: float(n) for name, n in counts.items()})
     if pool.own_errors:
         candidates, n_own = with_own_errors(candidates, own_errors(Path(pool.own_errors)))
         log.info("pool.own_errors: %d of %d questions have a wrong answer of the base's own", n_own, len(candidates))
     found = build_composed(
-        candidates, count or len(candidates), targets, recipe.seed, which, avoid, phrasings, pool.irrelevant
+        candidates, count or len(candidates), targets, recipe.pool_seed, which, avoid, phrasings, pool.irrelevant
     )
     return found.items, {**refused, **found.left_out}
 
@@ -250,7 +273,14 @@ def draw(recipe: Recipe, which: str, avoid: Avoid = lambda question: None) -> tu
 def _excluded(recipe: Recipe, name: str) -> list[str]:
     """The question texts of a transfer set, or of a file of items or questions."""
     if name in sources.TRANSFER:
-        return sources.transfer_texts(name, recipe.data_dir)
+        try:
+            return sources.transfer_texts(name, recipe.data_dir)
+        except (PoolError, TableError) as error:
+            if recipe.pool.missing_source == "refuse":
+                raise
+            # Its suite looks again: what was trained on is never evaluated on.
+            log.warning("pool.exclude: nothing is kept clear of %s, which cannot be had: %s", name, error)
+            return []
     if not Path(name).exists():
         raise PoolError(f"pool.exclude: {name!r} is neither a file nor one of {', '.join(sources.TRANSFER)}")
     return [row["question"] for _, row in read_rows(Path(name)) if isinstance(row, dict) and row.get("question")]

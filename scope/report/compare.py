@@ -21,7 +21,7 @@ from scope.evaluation.stage import FOLDER as EVALUATE
 from scope.evaluation.suites import SUITES
 from scope.evaluation.systems import UNTRAINED, is_trained
 from scope.recipe import nearest
-from scope.report import tables
+from scope.report import seeds, tables
 from scope.report.terminal import strata, width
 
 
@@ -125,8 +125,9 @@ def compare(
     order = sorted(systems, key=lambda name: UNTRAINED.index(name) if name in UNTRAINED else len(UNTRAINED))
     made = first.manifest["recipe"]
     chosen = made["evaluation"]
+    seed = made["seed"] if chosen.get("seed") is None else chosen["seed"]
     settings = Settings(
-        *(chosen["level"], chosen["replicates"], made["seed"], chosen["complete_only"], against),
+        *(chosen["level"], chosen["replicates"], seed, chosen["complete_only"], against),
         groups=chosen.get("groups", {}),
     )
     notes += missing_from_groups(declared, settings.groups, order)
@@ -244,6 +245,15 @@ def as_text(found: dict[str, Any], with_published: bool = False) -> str:
         for texts in rows:
             main.add_row(texts[0], *("" for _ in strata(found)), *texts[1:])
     console.print(main)
+    for one in seeds.tables(found):
+        console.print(one.title, soft_wrap=True)
+        beside = Table(*one.head)
+        for group in one.groups:
+            beside.add_section()
+            for row in group.rows:
+                beside.add_row(*(cell.text for cell in row))
+        console.print(beside)
+        console.print(*one.notes)
     for line in [*tables.legend(found), *tables.source(found, with_published, "Table 1 or 2")]:
         console.print(line)
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from scope.evaluation.suites import SUITES
-from scope.report import panels, published
+from scope.report import panels, published, seeds
 from scope.report.lines import PUBLISHED, Line, best, measured
 from scope.report.markup import Cell, Group, Table
 from scope.report.terminal import (
@@ -38,6 +38,7 @@ def tables(results: Mapping[str, dict[str, Any]], with_published: bool = False) 
         if name not in TRANSFER:
             below = [f"Per cent ± bootstrap sd; {drawn(found)}.", *inference(found), *intervals(panels.numbers(found))]
             made += [rates(found, with_published), *panels.tables(found, title(found), below)]
+    made += [table for found in results.values() for table in seeds.tables(found)]
     if moved := {name: found for name, found in results.items() if name in TRANSFER}:
         made.append(transfer(moved, with_published))
     made += [differences(found, with_published) for found in results.values() if found["differences"]]

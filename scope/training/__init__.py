@@ -39,7 +39,7 @@ def key(recipe: Recipe, quartets: str, base: ResolvedModel, batch: Batch) -> dic
     dtype is what training runs in (`setup.precision` holds it to that), not what `auto` leaves open.
     """
     kind = recipe.trainer.kind
-    unkeyed = {"report_to", "logging_steps", "checkpoint_steps", "save_steps"}
+    unkeyed = {"seed", "report_to", "logging_steps", "checkpoint_steps", "save_steps"}
     unkeyed |= set().union(*(own for other, own in OWN_SETTINGS.items() if other != kind))
     note = {"note": artifacts.file_hash(asset(recipe.mining.note))} if kind == "opsd" else {}
     return {
@@ -53,7 +53,7 @@ def key(recipe: Recipe, quartets: str, base: ResolvedModel, batch: Batch) -> dic
         "pairs": dataclasses.asdict(construction(recipe)),
         "trainer": {k: v for k, v in recipe.part("trainer")["trainer"].items() if k not in unkeyed},
         "world_size": batch.world_size,
-        "seed": recipe.seed,
+        "seed": recipe.training_seed,
         **note,
     }
 
@@ -152,7 +152,7 @@ def _run(
         print(describe(recipe, facts))
         drop_incomplete(folder)
         artifacts.write_jsonl(folder / "plan.jsonl", map(plan_line, rows))
-    transformers.set_seed(recipe.seed)
+    transformers.set_seed(recipe.training_seed)
     began = time.monotonic()
     launcher = os.environ.get("ACCELERATE_MIXED_PRECISION")
     trainer = make_trainer(recipe, resolved, tokenizer, prepared, datasets.Dataset.from_list(rows), batch, folder)
@@ -179,7 +179,7 @@ def _run(
         stage=FOLDER,
         key=wanted,
         outputs=["adapter/adapter_model.safetensors", "adapter/adapter_config.json", "plan.jsonl"],
-        seed=recipe.seed,
+        seed=recipe.training_seed,
         facts=facts,
         precision={**trainer.precision, "launcher": launcher},
         step0_loss=at_start(trainer, "step0_loss"),

@@ -121,7 +121,8 @@ class Progress(ProgressCallback):
         self._first, self._began = state.global_step, time.monotonic()
 
     def _left(self, state: Any) -> str:
-        done, bar = state.global_step - self._first, self.training_bar
+        done = state.global_step - self._first
+        bar: Any = self.training_bar
         if not (bar.disable and done > 0 and state.global_step < state.max_steps):
             return ""
         seconds = (time.monotonic() - self._began) * (state.max_steps - state.global_step) / done

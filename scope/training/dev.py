@@ -42,7 +42,7 @@ def dev_items(recipe: Recipe, quartets: Sequence[Quartet]) -> list[Item]:
     if dev.items == AUTHORED:
         families = recipe.pool.families or None
         items = build_authored(
-            dev.n, recipe.seed, dev.split, recipe.pool.tier, families, irrelevant=recipe.pool.irrelevant
+            dev.n, recipe.pool_seed, dev.split, recipe.pool.tier, families, irrelevant=recipe.pool.irrelevant
         )
     else:
         items = load_items(dev.items, dev.split, recipe.pool.columns, recipe.pool.on_bad_row)[: dev.n or None]

@@ -51,7 +51,7 @@ def prepare(recipe: Recipe, tokenizer: Any, quartets: Sequence[Quartet], items: 
         usable = [{Condition.MISLEADING: row} for row in distillation_rows(recipe, tokenizer, kept, items)]
         cut, alone = 0, 0
     else:
-        partner = partners([quartet.answer_type for quartet in kept], recipe.pairs, recipe.seed)
+        partner = partners([quartet.answer_type for quartet in kept], recipe.pairs, recipe.training_seed)
         paired = [
             (kept[own], kept[other], tokens)
             for own, other in partner.items()
@@ -71,7 +71,7 @@ def prepare(recipe: Recipe, tokenizer: Any, quartets: Sequence[Quartet], items: 
 def planned(recipe: Recipe, prepared: Prepared, batch: Batch) -> tuple[list[Row], dict[str, Any]]:
     """The run's rows as the trainer takes them, in order, and the facts worth keeping about them."""
     pairs, n = construction(recipe), len(prepared.quartets)
-    plan = run_plan(n, pairs, batch.rows, recipe.seed)
+    plan = run_plan(n, pairs, batch.rows, recipe.training_seed)
     rows = [{"row": number, **prepared.quartets[index][condition]} for number, (index, condition) in enumerate(plan)]
     facts = {
         "quartets": n,

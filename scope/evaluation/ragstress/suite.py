@@ -74,7 +74,7 @@ class Stress(Suite):
                 f"{self.name}: has no items of its own; set evaluation.items.ragstress to a release folder, or to a "
                 "file of items or of questions with answers and documents (docs/rag_stress.md)"
             )
-        every, facts = release.read_items(source, recipe.seed, recipe.release)
+        every, facts = release.read_items(source, recipe.pool_seed, recipe.release)
         items = release.ordered(every)
         if self.grounded and (without := sum(not item.layouts for item in items)):
             facts["items without passages, which ragstress_closed asks"] = without

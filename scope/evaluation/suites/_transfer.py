@@ -60,7 +60,7 @@ class Transfer(Suite):
             raise TableError(faults)
         if not items:
             raise StageError(f"{self.name}: none of the {n_rows} rows can be asked; give the set's own file")
-        ordered = sorted(items.values(), key=lambda item: fingerprint([recipe.seed, item.id]))
+        ordered = sorted(items.values(), key=lambda item: fingerprint([recipe.pool_seed, item.id]))
         drawn = ordered[: recipe.evaluation.transfer_items or None]
         facts = {
             "rows in the set": n_rows,

@@ -15,7 +15,7 @@ from scope.scopes import ABSTENTION, LETTERS, SOURCES, ScopedItem
 def build(recipe: Recipe) -> None:
     """Build the items and freeze them as a release."""
     items, left_out = make(recipe)
-    found = report(items, left_out, recipe.release.version, recipe.seed, freezing.command_of(recipe))
+    found = report(items, left_out, recipe.release.version, recipe.pool_seed, freezing.command_of(recipe))
     folder = freezing.folder_of(recipe)
     release = freeze(folder, items, found)
     for name, group in found["groups"].items():
@@ -33,7 +33,12 @@ def make(recipe: Recipe) -> tuple[list[ScopedItem], dict[str, Mapping[str, int]]
     wording = Wording(asset(settings.wording))
     excluded = decided(settings.decisions) if settings.decisions else {}
     return built(
-        settings.sources or list(SOURCES), recipe.data_dir or None, wording, recipe.seed, settings.per_group, excluded
+        settings.sources or list(SOURCES),
+        recipe.data_dir or None,
+        wording,
+        recipe.pool_seed,
+        settings.per_group,
+        excluded,
     )
 
 

@@ -14,7 +14,7 @@ from scope.recipe import Recipe
 def build(recipe: Recipe) -> None:
     """Build the items and freeze them as a release."""
     items, left_out = make(recipe)
-    found = report(items, left_out, recipe.release, recipe.seed, freezing.command_of(recipe))
+    found = report(items, left_out, recipe.release, recipe.pool_seed, freezing.command_of(recipe))
     folder = freezing.folder_of(recipe)
     release = freeze(folder, items, found)
     for name, each in found["sources"].items():
@@ -27,7 +27,7 @@ def build(recipe: Recipe) -> None:
 
 def make(recipe: Recipe) -> tuple[list[EvidenceItem], dict[str, Mapping[str, int]]]:
     """The recipe's items, and what was left out of each source. Writes nothing."""
-    return built(recipe.data_dir or None, recipe.seed, recipe.release)
+    return built(recipe.data_dir or None, recipe.pool_seed, recipe.release)
 
 
 def frozen(recipe: Recipe) -> Release:
