@@ -404,7 +404,9 @@ def test_what_was_kept_in_fp32_is_not_rounded_by_evaluating_it(recipe_of, adapte
         assert {p.dtype for p in merged_engine.model.parameters()} == {torch.float32}
     else:
         assert said == "bfloat16"
-    assert f"precision: {said}" in notes({"facts": work.facts, "failed_items": []})
+    assert f"precision: {said}" in notes(
+        {"suite": "mist", "facts": work.facts, "failed_items": [], "systems": {}, "differences": {}}
+    )
 
 
 def test_a_recipe_in_fp32_computes_all_systems_in_it(recipe_of, adapter, tmp_path):

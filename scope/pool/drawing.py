@@ -43,13 +43,14 @@ class _Stream:
     def take(self, seen: set[str], behind: str) -> Question | None:
         """The next problem not in `seen` (which grows), or None for ever after.
 
-        Yes and no alternate within a boolean family, which is empty when either has run out;
-        `behind` is what the whole pool has fewer of.
+        A boolean family gives what the whole pool has fewer of (`behind`, empty if neither) as long as its own
+        yes and no differ by one at most, and is empty when either has run out.
         """
         want = ""
         if self.family.answer_type == "boolean":
-            yes, no = self.golds["yes"], self.golds["no"]
-            want = behind if yes == no else ("no" if yes > no else "yes")
+            lead = self.golds["yes"] - self.golds["no"]
+            fewer = "no" if lead > 0 else "yes"
+            want = fewer if abs(lead) > 1 else behind or fewer
             if self.waiting[want]:
                 return self._taken(self.waiting[want].popleft())
         tries = 0
@@ -125,7 +126,8 @@ def draw_authored(
     yes_no = {"yes": 0, "no": 0}
     while streams:
         for stream in order.sample(streams, len(streams)):
-            question = stream.take(seen, "yes" if yes_no["yes"] <= yes_no["no"] else "no")
+            lead = yes_no["yes"] - yes_no["no"]
+            question = stream.take(seen, "no" if lead > 0 else "yes" if lead < 0 else "")
             if question is None:
                 streams.remove(stream)
                 continue

@@ -200,9 +200,7 @@ def apart(recipe: Recipe, train: Sequence[Item], evaluation: Sequence[Item]) -> 
 
 def remembered(recipe: Recipe) -> overlap.Remembered | None:
     """The sentences that the recipe's model is trained on: its quartets', else its pool's; None before any exist."""
-    from scope import mining
-
-    quartets = recipe.folder(mining.FOLDER) / "quartets.jsonl"
+    quartets = recipe.folder("mine") / "quartets.jsonl"
     if quartets.is_file():
         found = load_quartets(quartets)
         added = {
