@@ -61,6 +61,8 @@ def generation_config(sampling: Sampling, new_tokens: int, ends: Sequence[int], 
     chosen = {"do_sample": bool(sampling.temperature), "temperature": sampling.temperature or 1.0}
     if sampling.temperature:
         chosen["top_p"] = sampling.top_p
+    else:
+        chosen["top_k"] = None  # greedy decoding does not read it, and transformers warns of any value
     # Set one by one: the constructor warns of fields that greedy decoding does not read, even where they are neutral.
     for name, value in {**dict.fromkeys(open_fields(config)), **GENERATION, **chosen}.items():
         setattr(config, name, value)
