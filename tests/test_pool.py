@@ -261,6 +261,11 @@ def test_what_a_context_may_quote_of_a_question():
     assert "minutes" not in signals.about_words(asked, ["12 minutes"])
     assert not {"train", "trains"} & set(signals.about_words(asked, ["the train"]))
     assert signals.about_words("What is 7 times 8?", ["56"]) == []
+    assert signals.about_words("Each mug costs 8 dollars. How many dollars do 3 mugs cost?", ["24"]) == [
+        "costs",
+        "dollars",
+        "mugs",
+    ]
 
 
 def test_impossible_requests_are_explained():

@@ -395,7 +395,7 @@ _DECISIVE = frozenset(
 
 
 def about_words(question: str, barred: Iterable[str]) -> list[str]:
-    """The words of a question that may stand in for what it is about, each once, in order.
+    """The words of a question that may stand in for what it is about, each once (singular or plural), in order.
 
     They are plain words of four to fourteen letters: no number word, no word of yes and no or of doubt, none that tells
     how to solve it, no name or other capitalised word, and none that shares its stem with a text of `barred` (the
@@ -403,15 +403,15 @@ def about_words(question: str, barred: Iterable[str]) -> list[str]:
     """
     told = content_words(" ".join(barred)) | {word for text in barred for word in re.findall(r"\w+", text.casefold())}
     names = {word.casefold() for word in re.findall(r"[A-Z][a-z]+", question)}
-    found = []
+    found: dict[str, str] = {}
     for word in re.findall(r"(?<![\w'’-])[a-z]{4,14}(?![\w'’-])", question):
         known = {word, word.removesuffix("s")}
         if known & (
             NUMBER_WORDS.keys() | NUMBER_LIKE | YES_NO.keys() | DOUBT_WORDS | _DECISIVE | _COMMON | names | told
         ):
             continue
-        found.append(word)
-    return list(dict.fromkeys(found))
+        found.setdefault(word.removesuffix("s"), word)
+    return list(found.values())
 
 
 def content_words(text: str) -> set[str]:
