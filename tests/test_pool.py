@@ -266,6 +266,11 @@ def test_what_a_context_may_quote_of_a_question():
         "dollars",
         "mugs",
     ]
+    asked = (
+        "A shelf holds 9 books, and nobody carries one away. How many books do 4 shelves carry, a child or children?"
+    )
+    assert signals.about_words(asked, []) == ["shelf", "holds", "books", "carries", "away", "child"]
+    assert signals.telling_words(asked, ["shelf", "holds", "books", "away"]) == ["shelf", "books"]
 
 
 def test_impossible_requests_are_explained():

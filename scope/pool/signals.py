@@ -395,7 +395,7 @@ _DECISIVE = frozenset(
 
 
 def about_words(question: str, barred: Iterable[str]) -> list[str]:
-    """The words of a question that may stand in for what it is about, each once (singular or plural), in order.
+    """The words of a question that may stand in for what it is about, each once (no two of one stem), in order.
 
     They are plain words of four to fourteen letters: no number word, no word of yes and no or of doubt, none that tells
     how to solve it, no name or other capitalised word, and none that shares its stem with a text of `barred` (the
@@ -410,8 +410,32 @@ def about_words(question: str, barred: Iterable[str]) -> list[str]:
             NUMBER_WORDS.keys() | NUMBER_LIKE | YES_NO.keys() | DOUBT_WORDS | _DECISIVE | _COMMON | names | told
         ):
             continue
-        found.setdefault(word.removesuffix("s"), word)
+        found.setdefault(_stem(word), word)
     return list(found.values())
+
+
+def _stem(word: str) -> str:
+    """A word without its ending, so that `cost`, `costs` and `costing`, or `carry` and `carried`, are one."""
+    bare = re.sub(r"(?:ren|ies|ied|ing|es|ed|er|s|e|y)$", "", word) if len(word) > 4 else re.sub(r"[sey]$", "", word)
+    return re.sub(r"v$", "f", re.sub(r"([bdgklmnprt])\1$", r"\1", bare))
+
+
+#: What is done in any sum, by stem.
+_DONE = frozenset(map(_stem, "buy carry cost earn find give hold make need pay sell share spend take use want".split()))  # noqa: SIM905
+
+
+def telling_words(question: str, words: Sequence[str]) -> list[str]:
+    """At least two of the words, if there are two: those of the question's last sentence first, then the longest."""
+    asked = {_stem(word) for word in re.findall(r"[a-z]+", re.split(r"(?<=[.!?])\s+", question.strip())[-1])}
+    told = [word for word in words if _stem(word) in asked and not _pale(word)]
+    others = sorted((word for word in words if word not in told), key=lambda word: (_pale(word), -len(word)))
+    chosen = {*sorted(told, key=len, reverse=True)[:4], *others[: max(0, 2 - len(told))]}
+    return [word for word in words if word in chosen]
+
+
+def _pale(word: str) -> bool:
+    """A word that says little of what a question is about: an adverb, or what is done in any sum."""
+    return word.endswith("ly") or _stem(word) in _DONE
 
 
 def content_words(text: str) -> set[str]:

@@ -83,13 +83,15 @@ class Writer:
         answers = [question.gold, *(mistake.value for mistake in question.mistakes)]
         return signals.about_words(question.question, [*question.options, *answers])
 
-    def _about(self, question: Question, longest: int) -> str:
-        """One or two words of the question in quotes, drawn by its id; two where they fit in `longest` letters."""
+    def _about(self, question: Question) -> list[str]:
+        """What may be quoted of a question: two of its most telling words or, where those make a context too long, one.
+
+        Which of them is drawn by the question's id.
+        """
         rng = random.Random(f"pool/{self.seed}/about/{item_id(question)}")
-        words = self._about_words(question)
-        two = [f'"{words[i]}" and "{words[j]}"' for j in range(len(words)) for i in range(j)]
-        fitting = [text for text in two if len(text) <= longest]
-        return rng.choice(fitting) if fitting and rng.random() < 0.6 else f'"{rng.choice(words)}"'
+        words = signals.telling_words(question.question, self._about_words(question))
+        told = sorted(rng.sample(words, min(2, len(words))), key=words.index)
+        return [" and ".join(f'"{word}"' for word in told), f'"{rng.choice(told)}"']
 
     def item(self, question: Question, mistake: Mistake, channel: str) -> Item:
         """The finished item. The channel must bear the question."""
@@ -134,10 +136,12 @@ class Writer:
     ) -> tuple[str, str]:
         """The irrelevant phrasing that is due and its text, of a length like the other contexts' where one is."""
         fits = self._irrelevant(channel, question, kind)
-        texts = {p: signals.render(p, about=self._about(question, _LONGEST) if "{about}" in p else "") for p in fits}
-        alike = {p for p, text in texts.items() if of_similar_length([text, *contexts])}
-        phrasing = self.irrelevant[channel, kind].next_fitting(alike or fits, said)
-        return phrasing, texts[phrasing]
+        abouts = self._about(question) if any("{about}" in phrasing for phrasing in fits) else [""]
+        texts = {p: [signals.render(p, about=about) for about in abouts] for p in fits}
+        alike = {p: [text for text in given if of_similar_length([text, *contexts])] for p, given in texts.items()}
+        alike = {p: given for p, given in alike.items() if given}
+        phrasing = self.irrelevant[channel, kind].next_fitting(alike.keys() or fits, said)
+        return phrasing, alike.get(phrasing, texts[phrasing][-1:])[0]
 
     def _placed(self, question: Question, wrong: str, channel: str) -> tuple[str, str, tuple[str, ...]]:
         """Gold letter, wrong letter, options.
@@ -161,8 +165,6 @@ class Writer:
 
 #: Kind of irrelevant context -> the list of a channel that has it.
 _LIST = {"related": "irrelevant", "unrelated": "unrelated"}
-#: Most characters of two quoted words of a question.
-_LONGEST = 26
 
 
 @cache
