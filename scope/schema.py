@@ -81,7 +81,9 @@ class PoolConfig:
     columns: dict[str, str] = text({}, help="our field name: column name in the file (or =text for every row)")
     exclude: list[str] = text([], help="composed: kept out of training: transfer sets by name, or files")
     near_duplicate: float = number(0.8, 0, 1, open_low=True, help="Jaccard similarity at which questions are the same")
-    phrasings: list[str] = text([], help="TOML files of phrasings of your own, beside or instead of scope's")
+    phrasings: list[str] = text(
+        [], help="TOML files of phrasings of your own, beside or instead of scope's; banks by name or by hash"
+    )
     irrelevant: str = choice(
         "related", "unrelated", "mixed", help="irrelevant contexts: about the question, about something else, or both"
     )

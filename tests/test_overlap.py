@@ -14,6 +14,8 @@ from conftest import ROOT, SHARED
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scope.conditions import Condition
+from scope.items import write_rows
 from scope.pool import build_authored, checks, stage
 from scope.pool.overlap import (
     Index,
@@ -27,6 +29,7 @@ from scope.pool.overlap import (
     similarity,
     split_overlap,
 )
+from scope.prompts import user_prompt
 from scope.recipe import load
 
 DATA = SHARED / "data"
@@ -235,3 +238,45 @@ def test_quoted_words_of_a_question_do_not_hide_a_sentence(items):
     asked = replace(items[0], context_misleading="Nothing at all.")
     assert known.seen(replace(asked, context_irrelevant='The key asks about "minutes" here.')) == "context_irrelevant"
     assert known.seen(replace(asked, context_irrelevant='The key asks of "apples" here.')) == ""
+
+
+@pytest.mark.parametrize("complete", [False, True], ids=["contexts", "complete prompts"])
+def test_published_pools_tell_which_phrasings_were_trained_on(items, tmp_path, complete):
+    """Pools from files share what they share: unknown before training has a pool, then seen or unseen item by item."""
+    from scope.evaluation.suites.mist import Mist
+
+    fresh = build_authored(20, 3, "eval")
+    again = [
+        replace(
+            item,
+            context_misleading=taught.context_misleading.replace(taught.wrong, item.wrong),
+            context_correct=taught.context_correct.replace(taught.gold, item.gold),
+            **({"context_irrelevant": taught.context_irrelevant} if n % 2 else {}),
+        )
+        for n, (item, taught) in enumerate(
+            zip(
+                [item for item in fresh if item.answer_type == "numeric"][:6],
+                [item for item in items if item.answer_type == "numeric"][:6],
+                strict=True,
+            )
+        )
+    ]
+    changed = {item.id: item for item in again}
+    pools = {"train": items, "evaluation": [changed.get(item.id, item) for item in fresh]}
+    for which, pool in pools.items():
+        if complete:
+            pool = [
+                replace(
+                    item,
+                    **{f"prompt_{c}": user_prompt(item, c) for c in Condition},
+                    **dict.fromkeys(("context_misleading", "context_correct", "context_irrelevant"), ""),
+                )
+                for item in pool
+            ]
+        write_rows(tmp_path / f"{which}.jsonl", pool)
+    words = [f"pool.{which}={tmp_path / which}.jsonl" for which in pools]
+    recipe = load("scope_qwen3_4b", [*words, f"output_dir={tmp_path / 'runs'}"])
+    assert {item.phrasing_seen for item in Mist().load(recipe).items} == {"unknown"}
+    stage.keep(recipe, stage.prepare(recipe))
+    found = {item.id: item.phrasing_seen for item in Mist().load(recipe).items}
+    assert found == {item.id: "seen" if item.id in changed else "unseen" for item in fresh} and len(changed) == 6

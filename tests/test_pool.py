@@ -14,6 +14,7 @@ from scope.pool import PoolError, build_authored, check_items, checks, foils, ov
 from scope.pool.authored import BANKS, FAMILIES, numbers_in
 from scope.pool.authored.registry import family
 from scope.pool.drawing import upstream_id
+from scope.pool.naming import letters
 from scope.recipe import load
 
 STREAMS = [(name, tier) for name, each in FAMILIES.items() for tier in each.tiers]
@@ -252,6 +253,22 @@ def test_irrelevant_contexts_are_of_the_kind_asked_for(irrelevant):
         assert words <= set(re.findall(r"\w+", item.question)) and len(words) <= 2
         assert not words & set(re.findall(r"\w+", " ".join(item.options)))
     assert irrelevant == "unrelated" or len(quoting) >= 0.2 * kinds["related"]
+
+
+@pytest.mark.parametrize("bank", BANKS)
+def test_a_letter_is_no_article_in_any_phrasing(bank):
+    """Every value phrasing serves choices too; where a bare A is an article, all letters are in brackets."""
+    made = [item for item in build_authored(1200, 1, bank, tier=None) if item.options]
+    written: dict[str, set[bool]] = {}
+    for item in made:
+        for text, letter in ((item.context_misleading, item.wrong), (item.context_correct, item.gold)):
+            option = item.options[ord(letter) - ord("A")]
+            assert letter in letters(text) or option in text
+            if option not in text:
+                written.setdefault(item.phrasing, set()).add(f"({letter})" in text)
+    assert all(len(ways) == 1 for ways in written.values()) and {True} in written.values()
+    lists = [channel.value for channel in signals.load_channels(bank).values()]
+    assert {item.phrasing for item in made} == {signals.phrasing_id(p) for phrasings in lists for p in phrasings}
 
 
 def test_what_a_context_may_quote_of_a_question():

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from conftest import ROOT, SHARED
 from scope.items import load_items, normalised, write_rows
 from scope.pool import check_items, split_overlap, stage
 from scope.pool.compose import published
+from scope.pool.naming import contexts
+from scope.pool.signals import load_channels
 from scope.pool.sources import SOURCES
 from scope.recipe import load
 
@@ -191,6 +194,17 @@ def test_a_public_pool_has_the_published_shares_and_no_transfer_question(rows, t
     assert set(Counter(item.source for item in pools.train)) == set(published("sources"))
     assert any("resembles a question of gsm_ic" in reason for reason in report["left_out"]["train"])
     assert {row["source"] for row in report["licences"]} == set(published("sources"))
+    # No sentence of a context is of the bank that the other pool's are of, whatever stands in its fields.
+    said = {
+        which: [text for item in getattr(pools, which) for text in contexts(item).values()]
+        for which in ("train", "evaluation")
+    }
+    for which, bank in (("train", "train"), ("evaluation", "eval")):
+        lists = [(*c.value, *c.irrelevant, *c.unrelated) for c in load_channels(bank).values()]
+        fields = [re.sub(r"\\{(?:value|about)\\}", ".+", re.escape(p)) for phrasings in lists for p in phrasings]
+        of_bank = re.compile("|".join(fields), re.DOTALL)
+        assert all(map(of_bank.fullmatch, said[which]))
+        assert not any(map(of_bank.fullmatch, said["evaluation" if which == "train" else "train"]))
 
 
 @needs_data

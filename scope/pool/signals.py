@@ -337,11 +337,14 @@ def _folded(phrasing: str) -> str:
 
 
 def value_forms(value: str, options: Sequence[str]) -> dict[str, str]:
-    """Every way a context may name an answer. value: a letter if there are options, else the answer."""
+    """Every way a context may name an answer. value: a letter if there are options, else the answer.
+
+    A letter stands in brackets where a bare A would read as an article.
+    """
     if not options:
         return {"plain": value}
     option = options[ord(value) - ord("A")]
-    return {"letter": value, "text": option, "both": f"{value} ({option})"}
+    return {"letter": value, "bracketed": f"({value})", "text": option, "both": f"{value} ({option})"}
 
 
 def fits_text_form(wrong: str, gold: str) -> bool:

@@ -54,11 +54,8 @@ class Writer:
         return [kind for kind in self.kind.values if self._irrelevant(channel, question, kind)]
 
     def _values(self, channel: str, question: Question) -> set[str]:
-        """Value phrasings that do not hold one of the options by themselves, and in which a letter reads as one."""
-        phrasings = self.channels[channel].value
-        if question.options:
-            phrasings = tuple(filter(_takes_letters, phrasings))
-        return {phrasing for phrasing in phrasings if not any(holds(phrasing, o) for o in question.options)}
+        """Value phrasings that do not hold one of the options by themselves."""
+        return {p for p in self.channels[channel].value if not any(holds(p, o) for o in question.options)}
 
     def _irrelevant(self, channel: str, question: Question, kind: str) -> set[str]:
         """Irrelevant phrasings of a kind that hold no option.
@@ -103,6 +100,8 @@ class Writer:
             gold, wrong, options = self._placed(question, wrong, channel)
         said = gold if question.answer_type != "numeric" else None
         phrasing = self.value[channel].next_fitting(self._values(channel, question), said)
+        if form == "letter" and not _takes_letters(phrasing):
+            form = "bracketed"
         kind = self.kind.next_fitting(self._kinds(channel, question), channel)
         contexts = [signals.render(phrasing, value_forms(value, options)[form]) for value in (wrong, gold)]
         irrelevant, context = self._quiet(question, channel, kind, contexts, said)
@@ -169,7 +168,7 @@ _LIST = {"related": "irrelevant", "unrelated": "unrelated"}
 
 @cache
 def _takes_letters(phrasing: str) -> bool:
-    """Whether even the letter A is no article there; if not, the phrasing is for no choice, whichever the letter."""
+    """Whether even the letter A is no article there; if not, all letters stand in brackets, lest they tell anything."""
     return letters(signals.render(phrasing, "A")) - {"I"} == {"A"}
 
 
