@@ -83,8 +83,7 @@ def answered(
         engine.load()
     try:
         named_here = f"{label}, process {rank + 1} of {world}" if world > 1 else label
-        cap = how.max_new_tokens if isinstance(how, Sampling) else 0
-        with progress(named_here, sum(map(len, own)), cap) as shown:
+        with progress(named_here, sum(map(len, own))) as shown:
             engine.advance = shown.advance
             for group in _carried_out(engine, own, rendered, how, store):
                 done: list[tuple[Completion, Generated]] = []

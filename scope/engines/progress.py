@@ -15,14 +15,13 @@ REDRAWN = 0.5  # seconds between two looks of the bar on a terminal
 class Progress:
     """A bar on a terminal; elsewhere one plain line every EVERY seconds.
 
-    rows: requests to answer. cap: most new tokens of each, 0 where none are generated. An engine calls `advance` inside
-    a batch as often as it likes, and the driver `settle` when the batch has ended; safe between threads.
+    rows: requests to answer. An engine calls `advance` inside a batch as often as it likes, and the driver `settle` when the batch has ended; safe between threads.
     """
 
-    def __init__(self, label: str, rows: int, cap: int):
+    def __init__(self, label: str, rows: int):
         from tqdm import tqdm
 
-        self.label, self.rows, self.cap = label, rows, cap
+        self.label, self.rows = label, rows
         self.bar = tqdm(total=rows, desc=label, unit="row", disable=None, mininterval=REDRAWN)
         self._lock = threading.Lock()
         self._began = self._shown = time.monotonic()
@@ -41,14 +40,12 @@ class Progress:
             self._show(self._ended[0] >= self.rows)
 
     def text(self) -> str:
-        """Tokens so far with their rate, and the time left: by the rows done, before the first by the token cap."""
+        """Tokens so far with their rate, and the time left by the rows done; nothing of that before the first."""
         seconds = max(time.monotonic() - self._began, 1e-9)
         rows, tokens = (a + b for a, b in zip(self._ended, self._inside, strict=True))
         said = [f"{tokens} new tokens, {tokens / seconds:.0f} tokens/s"] if tokens else []
         if rows:
             said.append(f"about {self.bar.format_interval(seconds * (self.rows - rows) / rows)} left")
-        elif tokens and self.cap:
-            said.append(f"at most {self.bar.format_interval(seconds * (self.rows * self.cap / tokens - 1))} left")
         return ", ".join(said)
 
     def _show(self, last: bool = False) -> None:
@@ -64,10 +61,10 @@ class Progress:
 
 
 @contextlib.contextmanager
-def progress(label: str, rows: int, cap: int) -> Iterator[Progress]:
+def progress(label: str, rows: int) -> Iterator[Progress]:
     """A `Progress` whose bar is closed at the end; log lines do not tear the bar."""
     from tqdm.contrib.logging import logging_redirect_tqdm
 
-    shown = Progress(label, rows, cap)
+    shown = Progress(label, rows)
     with shown.bar, contextlib.nullcontext() if shown.bar.disable else logging_redirect_tqdm():
         yield shown
