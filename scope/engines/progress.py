@@ -15,8 +15,8 @@ REDRAWN = 0.5  # seconds between two looks of the bar on a terminal
 class Progress:
     """A bar on a terminal; elsewhere one plain line every EVERY seconds.
 
-    rows: requests to answer. An engine calls `advance` inside a batch as often as it likes, the driver `settle` when the
-    batch has ended; safe between threads.
+    rows: requests to answer. An engine calls `advance` inside a batch as often as it likes, and the driver `settle`
+    when the batch has ended; safe between threads.
     """
 
     def __init__(self, label: str, rows: int):
