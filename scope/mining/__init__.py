@@ -84,6 +84,8 @@ def mine(recipe: Recipe) -> Path:
         if not shards.is_main():
             return folder
         print(render(counts))
+        for said in pool.stand_in_lines(pools.stand_ins()):
+            print(f"mine: {said}")
         warn_incompetent(recipe, counts)
         if len(quartets) < recipe.mining.min_quartets:
             dropped = ", ".join(f"{n} {select.REASONS[r]}" for r, n in counts["dropped"].items())
@@ -102,7 +104,7 @@ def mine(recipe: Recipe) -> Path:
             key=wanted,
             outputs=["quartets.jsonl", "funnel.json"],
             seed=recipe.pool_seed,
-            counts={"items": counts["items"], "quartets": len(quartets)},
+            counts={"items": counts["items"], "quartets": len(quartets), **pool.instead_count(pools)},
             recipe=recipe.resolved(),
         )
     print(f"mine: {len(quartets)} quartets in {folder}")
