@@ -383,11 +383,11 @@ def following_base(name: str, overrides: list[str]) -> list[str]:
         if twice := [key for key in ("pool.train", "pool.evaluation") if key in given]:
             raise RecipeError(f"pool.published names both pools; leave {' and '.join(twice)} out, or name both there")
         more |= {"pool.n_train": "0", "pool.n_evaluation": "0"}
-    hosted = given.get("engine") in ("openai", "azure") or given.get("engine.kind") == "openai"
-    if hosted or given.get("engine") == "vllm_serve":
+    engine, dotted = given.get("engine"), given.get("engine.kind") == "openai"
+    if engine in ("openai", "azure", "vllm_serve") or dotted:
         more["evaluation.systems"] = "[base]"  # nothing trained here can be asked through it
-    if hosted:
-        more["evaluation.max_new_tokens"] = "8192"  # the paper's
+    if engine in ("openai", "azure") or (dotted and not {"engine", "engine.base_url"} & set(given)):
+        more["evaluation.max_new_tokens"] = "8192"  # the paper's, of hosted APIs
     overrides = [*(f"{key}={value}" for key, value in more.items() if key not in given), *overrides]
     if "pool" in given and (path := RECIPES / f"{name}.yaml").exists() and "- pool: " not in path.read_text("utf-8"):
         # Not among its groups, and taken all the same.

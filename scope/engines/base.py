@@ -119,7 +119,7 @@ class Engine:
         return []
 
     def unpinned(self) -> dict[str, str]:
-        """What the chat template leaves to the day or to the model: its setting (date_string, enable_thinking) -> why."""
+        """What the chat template leaves to the day or to the model, a sentence each, by the setting that pins it."""
         return {}
 
     def folds_system(self) -> bool:

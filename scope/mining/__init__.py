@@ -9,7 +9,7 @@ from typing import Any
 
 from scope import artifacts
 from scope.conditions import Condition
-from scope.engines import Completion, Engine, Sampling, Store, complete, opened, shards
+from scope.engines import Completion, Engine, Sampling, Store, complete, opened, shards, warn_unpinned
 from scope.items import Item, Quartet, normalised_question, write_rows
 from scope.mining import imported, select
 from scope.mining.funnel import funnel, render
@@ -78,6 +78,7 @@ def mine(recipe: Recipe) -> Path:
         else:
             store = Store(recipe.folder("store") / "completions.sqlite")
             with opened(resolved, recipe.model, recipe.engine) as engine:
+                warn_unpinned(engine, recipe.model.chat_template_kwargs)
                 train = pool.without_control_tokens(pools.train, engine.control_tokens(), recipe.pool.on_bad_row)
                 quartets, counts = mine_quartets(recipe, engine, store, train, pools.evaluation)
             origin = f"mined from {len(train)} items"

@@ -226,7 +226,7 @@ def local_files(data_dir: Path, names: Iterable[str]) -> list[Path]:
 
 
 def absent(name: str, which: str, data_dir: Path) -> str:
-    """Why a source or transfer set lacks a file under a data folder for `train` or `evaluation`; empty if it does not."""
+    """Which file a source or transfer set lacks under a data folder for `train` or `evaluation`; empty if none."""
     if name in TRANSFER:
         split = TRANSFER[name].split
         return "" if local_file(data_dir, name, split) else _absent(data_dir, name, split)
