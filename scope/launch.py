@@ -119,7 +119,7 @@ def _run_hydra(
         sys.argv = [program[0], *flags, f"--config-name={name}", *overrides, *quiet]
         job()
     # Hydra only composes: every job of a sweep is checked before the first one runs.
-    recipes = [(task, typed(config)) for task, config in jobs]
+    recipes = [(task, typed(config, task)) for task, config in jobs]
     if len(recipes) > 1 and any(recipe.push_to for _, recipe in recipes):
         raise RecipeError("push_to names one place for all jobs of a sweep; publish them one by one afterwards")
     if len(recipes) == 1:

@@ -10,6 +10,7 @@ from scope.mining.select import load_leaks
 from scope.pairs import arm_masses, construction, passes
 from scope.pool import stage as pool
 from scope.pool.compose import apportion, targets_of
+from scope.pool.questions import PoolError
 from scope.prompts import load_note, user_prompt
 from scope.recipe import Recipe, asset
 from scope.training.batch import batch_arithmetic
@@ -74,6 +75,7 @@ def _pool_lines(recipe: Recipe) -> list[tuple[str, str]]:
             wanted = apportion(getattr(recipe.pool, f"n_{which}"), shares)
             mix = ", ".join(f"{name} {n or 'all'}" for name, n in wanted.items() if shares[name])
             lines.append((which, f"{getattr(recipe.pool, f'n_{which}')} items, composed when the stage runs: {mix}"))
+            lines.append(("", _sources(recipe, which, wanted)))
             continue
         items, _ = pool.draw(recipe, which)
         tokens = sum(len(user_prompt(i, c)) for i in items for c in Condition) / CHARACTERS_PER_TOKEN
@@ -81,6 +83,28 @@ def _pool_lines(recipe: Recipe) -> list[tuple[str, str]]:
             (which, f"{len(items)} items from {source}, 4 prompts each, about {tokens / 1000:.0f}k prompt tokens")
         )
     return lines
+
+
+def _sources(recipe: Recipe, which: str, wanted: dict[str, int]) -> str:
+    """What is known of a composed pool's sources before any is read; PoolError where one is missing that must not."""
+    refuses = recipe.pool.missing_source == "refuse"
+    if not recipe.data_dir:
+        then = "one that cannot be had ends the run" if refuses else "authored items stand in for what cannot be had"
+        return f"sources come from the hub and were not checked; {then}"
+    missing = pool.unavailable(recipe, which)
+    if not missing:
+        return f"every source has its files in {recipe.data_dir}; they were not read"
+    if refuses:
+        raise PoolError("\n".join(missing.values()))
+    lost = sum(wanted.get(name, 0) for name in missing)
+    sets = [name for name in missing if name not in wanted]
+    said = []
+    if lost:
+        named = ", ".join(f"{name} ({wanted[name]})" for name in missing if name in wanted)
+        said.append(f"{recipe.data_dir} lacks {named}: {lost} authored items take their place")
+    if sets:
+        said.append(f"training is not kept clear of {', '.join(sets)}, which {recipe.data_dir} lacks")
+    return "; ".join(said)
 
 
 def _objective(recipe: Recipe) -> str:

@@ -8,7 +8,7 @@ import dataclasses
 import difflib
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ OPTIONAL: tuple[str, ...] = (
     "arm",
     "push_to",
     "data_dir",
+    "pool.published",
     "pool.questions",
     "pool.own_errors",
     "mining.quartets",
@@ -64,7 +65,7 @@ class Recipe:
     name: str = text("???", help="names the run's folder")
     seed: int = number(0, 0, help="of pool, training and bootstrap, each of which may have its own")
     output_dir: str = text("runs/${name}", help="where every stage writes")
-    arm: str = text("", help="names the trained arm's folder; empty: follows pairs and trainer")
+    arm: str = text("", help="names the trained arm's folder, before `_seedN`; empty: follows pairs and trainer")
     data_dir: str = text("", help="folder of public data sets in their hub schemas; empty: from the hub")
     push_to: str = text("", help="org/name on the hub to publish to once trained; empty: nothing is published")
     push: str = choice("merged", "adapter", help="what is published")
@@ -101,14 +102,13 @@ class Recipe:
     def arm_name(self) -> str:
         """Folder and table name of the trained arm: ARMS for DPO, `sft` or `sft_<pairs>`, `opsd` with any pairs.
 
-        A training seed other than the pool's stands behind it: `scope_seed1`.
+        A training seed other than the pool's stands behind it, also behind a name that was given: `scope_seed1`.
         """
-        if self.arm:
-            return self.arm
         kind, pairs = self.trainer.kind, self.pairs.arm
         alone = kind == "opsd" or pairs == "full"
-        name = ARMS[pairs] if kind == "dpo" else kind if alone else f"{kind}_{pairs}"
-        return name if self.training_seed == self.pool_seed else f"{name}_seed{self.training_seed}"
+        name = self.arm or (ARMS[pairs] if kind == "dpo" else kind if alone else f"{kind}_{pairs}")
+        seed = f"_seed{self.training_seed}"
+        return name if self.training_seed == self.pool_seed or name.endswith(seed) else name + seed
 
     def folder(self, stage: str) -> Path:
         """Where a stage writes. What comes after pairing belongs to an arm."""
@@ -265,11 +265,13 @@ def load(name: str, overrides: list[str] | None = None) -> Recipe:
 
     register_schema()
     checked = [checked_override(override) for override in overrides or []]
+    given = following_base(name, checked)
     with as_refusals(), initialize_config_dir(str(RECIPES), version_base=None):
-        return typed(compose(name, following_base(name, checked)))
+        return typed(compose(name, given), given)
 
 
-def typed(config: Any) -> Recipe:
+def typed(config: Any, overrides: Sequence[str] = ()) -> Recipe:
+    """What Hydra composed, checked. overrides: as given, for what is the user's own is never dropped."""
     from omegaconf import OmegaConf
 
     missing = OmegaConf.missing_keys(config)
@@ -278,13 +280,50 @@ def typed(config: Any) -> Recipe:
     with as_refusals():
         recipe = OmegaConf.to_object(config)
     assert isinstance(recipe, Recipe)
-    engine = recipe.engine
+    engine, own = recipe.engine, [o for o in overrides if o.lstrip("+").startswith("model.chat_template_kwargs")]
+    faults = []
     if engine.kind == "openai" and (engine.azure.endpoint or engine.base_url == EngineConfig().base_url):
-        recipe.model.chat_template_kwargs = {}  # of a template that such an API does not use, and refuses
-    faults = value_faults(recipe)
+        # Of a template that such an API does not use, and refuses.
+        faults += [f"{each.lstrip('+')}: a hosted API renders its own template; leave it out" for each in own]
+        recipe.model.chat_template_kwargs = {}
+    if recipe.pool.published:
+        _take_published(recipe.pool)
+    faults += value_faults(recipe)
     if faults:
         raise RecipeError("\n".join(faults))
     return recipe
+
+
+#: What the two files of a folder of finished pools may be called.
+_PUBLISHED_FILES = {"train": ("train",), "evaluation": ("test", "evaluation", "eval", "bench")}
+
+
+def _take_published(pool: PoolConfig) -> None:
+    """Name both pools of `pool.published`; RecipeError where a folder lacks one of them or has it twice."""
+    from scope.tables import KINDS, kind
+
+    folder = Path(pool.published)
+    if not folder.is_dir():
+        if kind(folder) or not (re.fullmatch(r"[\w.-]+/[\w.-]+", pool.published) or _beside(pool.published)):
+            raise RecipeError(
+                f"pool.published={pool.published} is neither a folder nor the beginning of two data sets' names; write "
+                "org/MIST for org/MIST-Train and org/MIST-Bench, or name files with pool.train and pool.evaluation"
+            )
+        pool.train, pool.evaluation = f"{pool.published}-Train", f"{pool.published}-Bench"
+        return
+    for which, stems in _PUBLISHED_FILES.items():
+        found = sorted(path for path in folder.iterdir() if kind(path) and path.name.partition(".")[0] in stems)
+        if len(found) != 1:
+            named = " and ".join(path.name for path in found) or "none"
+            raise RecipeError(
+                f"pool.published={folder} holds {named} of {', '.join(f'{stem}.*' for stem in stems)}; it needs one "
+                f"file for pool.{which}: {', '.join(KINDS)}"
+            )
+        setattr(pool, which, str(found[0]))
+
+
+def _beside(prefix: str) -> bool:
+    return all(Path(f"{prefix}-{name}").is_dir() for name in ("Train", "Bench"))
 
 
 def checked_override(override: str) -> str:
@@ -316,30 +355,59 @@ def checked_override(override: str) -> str:
     return override.removeprefix(sign) if "+" in sign else override
 
 
-def following_base(name: str, overrides: list[str]) -> list[str]:
-    """The overrides of a paper's recipe (`scope_BASE`) with what belongs to another base brought along.
+#: How a base of a family that a file of recipes/model describes one of is called.
+_FAMILIES = {r"qwen3-": "qwen3_4b", r"(meta-)?llama-3\.": "llama32_3b"}
 
-    A base that a file of recipes/model describes brings all of it; of any other nothing is known but its name.
-    What is overridden itself stays so.
+
+def following_base(name: str, overrides: list[str]) -> list[str]:
+    """The overrides with what belongs to them brought along; what is overridden itself stays so.
+
+    A base that a file of recipes/model describes brings all of it, one of the same family its settings, of any other
+    nothing is known but its name; a paper's recipe (`scope_BASE`) is named by it. A recipe for other machines than the
+    paper's keeps its dtype. Finished pools are taken whole. A server is asked for the base alone.
     """
     given = {key: value for key, _, value in (override.partition("=") for override in overrides)}
     base, group = given.get("model.base"), given.get("model")
-    described = {
-        found[1]: path.stem
-        for path in (RECIPES / "model").glob("*.yaml")
-        if (found := re.search(r"^base: (\S+)$", path.read_text("utf-8"), re.MULTILINE))
-    }
+    paper = name.startswith("scope_")
+    more: dict[str, str] = {}
     if group is None and base is not None and not {",", "?"} & set(base):
-        group = described.get(base, "other")
-        overrides = [f"model={group}", *overrides]
-    if given.get("engine") in ("openai", "azure"):
-        # A hosted API: the paper's cap, and nothing trained can be asked through it.
-        api = {"evaluation.max_new_tokens": "8192", "evaluation.systems": "[base]"}
-        overrides = [*(f"{key}={value}" for key, value in api.items() if key not in given), *overrides]
-    if not name.startswith("scope_") or group is None or "," in group or "name" in given:
-        return overrides
-    own = re.sub(r"[^\w.-]+", "_", (base or "").rstrip("/").rpartition("/")[2]) if group == "other" else group
-    return [f"name=scope_{own}", *overrides] if own else overrides
+        group = more["model"] = _described(base)
+        if group != "other" and not paper:
+            more["model.dtype"] = "auto"
+    if paper and group is not None and "," not in group:
+        is_own = base is not None and base != _base_of(group)
+        own = re.sub(r"[^\w.-]+", "_", base.rstrip("/").rpartition("/")[2]) if is_own else group  # type: ignore[union-attr]
+        if own:
+            more["name"] = f"scope_{own}"
+    if given.get("pool.published"):
+        if twice := [key for key in ("pool.train", "pool.evaluation") if key in given]:
+            raise RecipeError(f"pool.published names both pools; leave {' and '.join(twice)} out, or name both there")
+        more |= {"pool.n_train": "0", "pool.n_evaluation": "0"}
+    engine, dotted = given.get("engine"), given.get("engine.kind") == "openai"
+    if engine in ("openai", "azure", "vllm_serve") or dotted:
+        more["evaluation.systems"] = "[base]"  # nothing trained here can be asked through it
+    if engine in ("openai", "azure") or (dotted and not {"engine", "engine.base_url"} & set(given)):
+        more["evaluation.max_new_tokens"] = "8192"  # the paper's, of hosted APIs
+    overrides = [*(f"{key}={value}" for key, value in more.items() if key not in given), *overrides]
+    if "pool" in given and (path := RECIPES / f"{name}.yaml").exists() and "- pool: " not in path.read_text("utf-8"):
+        # Not among its groups, and taken all the same.
+        overrides = [f"+{override}" if override.startswith("pool=") else override for override in overrides]
+    return overrides
+
+
+def _base_of(group: str) -> str:
+    """The base that a file of recipes/model describes; empty if it leaves it open or there is no such file."""
+    path = RECIPES / "model" / f"{group}.yaml"
+    found = re.search(r"^base: (\S+)$", path.read_text("utf-8"), re.MULTILINE) if path.exists() else None
+    return found[1] if found and found[1] != "???" else ""
+
+
+def _described(base: str) -> str:
+    """The file of recipes/model for a base: its own, its family's, or `other`."""
+    groups = {_base_of(path.stem): path.stem for path in (RECIPES / "model").glob("*.yaml")}
+    last = base.rstrip("/").rpartition("/")[2]
+    family = next((group for form, group in _FAMILIES.items() if re.match(form, last, re.IGNORECASE)), "other")
+    return groups.get(base, family)
 
 
 class as_refusals:

@@ -79,6 +79,9 @@ class PoolConfig:
     answer_types: dict[str, float] = text({}, help="composed: share of each answer type; empty: as the sources give")
     questions: str = text("", help="questions of your own, the source `custom`: a CSV/JSONL/Parquet file or a hub id")
     columns: dict[str, str] = text({}, help="our field name: column name in the file (or =text for every row)")
+    published: str = text(
+        "", help="finished pools, whole, in place of train and evaluation: a folder, or X for X-Train and X-Bench"
+    )
     exclude: list[str] = text([], help="composed: kept out of training: transfer sets by name, or files")
     near_duplicate: float = number(0.8, 0, 1, open_low=True, help="Jaccard similarity at which questions are the same")
     phrasings: list[str] = text(

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -107,6 +108,49 @@ def test_training_seeds_of_an_arm_have_a_mean_a_deviation_and_a_row_each(tmp_pat
     assert list(rows) == ["scope", "scope_seed1", "scope: mean of 2 seeds"]
     assert [row[0] for row in rows.values()] == ["75.0", "50.0", "62.5 ± 17.7"]
     assert "62.5 ± 17.7" in as_text(found) and "17.7" in markup.as_latex([table])
+
+
+def test_training_seeds_of_several_runs_are_not_averaged_and_this_is_said(tmp_path):
+    """Two runs may differ in more than the seed; within one the seeds stand together, however they are called."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    for folder in (one / "scope", one / "scope_seed1", other / "scope_seed2"):
+        arm(folder, {"base": BASE, "merged": A})
+    found = compare([one / "scope", other])
+    assert not [t for t in tables.tables({"mist": found}) if t.name == "mist_seeds"]
+    said = f"scope stands in {one} and {other}: seeds are averaged within a run only"
+    assert any(note.startswith(said) for note in found["notes"])
+    arm(other / "scope", {"base": BASE, "merged": B})
+    found = compare([one, other])
+    assert {"one/scope", "other/scope", "scope_seed1", "scope_seed2"} < set(found["systems"])
+    (table,) = [table for table in tables.tables({"mist": found}) if table.name == "mist_seeds"]
+    assert [[row[0].text for row in group.rows] for group in table.groups] == [
+        ["one/scope", "scope_seed1", "scope: mean of 2 seeds"],
+        ["other/scope", "scope_seed2", "scope: mean of 2 seeds"],
+    ]
+    assert not any("averaged" in note for note in compare([one])["notes"])
+
+
+@pytest.mark.thorough
+def test_a_sweep_over_training_seeds_ends_in_a_table_of_them(tiny_args, tmp_path, run_entry):
+    """The commands of the README, really run: each seed an arm of its own, and a row of its own in the report."""
+    out = tmp_path / "run"
+    seeds = ["-m", "recipe=smollm2_135m", *tiny_args, "trainer.max_steps=2", f"output_dir={out}", "trainer.seed=0,1,2"]
+    run_entry("mine.py", *seeds[1:-1])
+    run_entry("train.py", *seeds)
+    run_entry("evaluate.py", *seeds)
+    adapters = {(path.parents[2].name, path.read_bytes()) for path in out.glob("*/train/adapter/*.safetensors")}
+    assert len({weights for _, weights in adapters}) == 3, "another seed trains another adapter"
+    report = [sys.executable, "-m", "scope.report", str(out)]
+    done = subprocess.run(report, cwd=ROOT, capture_output=True, text=True, timeout=1200)
+    lines = done.stdout.splitlines()
+    title = next(n for n, line in enumerate(lines) if "training seeds" in line)
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines[title:] if line.startswith("│")]
+    named = {row[0]: row[1:] for row in rows}
+    assert list(named) == ["scope", "scope_seed1", "scope_seed2", "scope: mean of 3 seeds"]
+    own = json.loads((out / "scope_seed2" / "evaluate" / "mist" / "results.json").read_text())["systems"]["merged"]
+    assert named["scope_seed2"][0] == f"{100 * own['rates']['clean']['estimate']:.1f}"
+    clean = [float(named[name][0]) for name in ("scope", "scope_seed1", "scope_seed2")]
+    assert named["scope: mean of 3 seeds"][0] == f"{statistics.mean(clean):.1f} ± {statistics.stdev(clean):.1f}"
 
 
 def test_arms_of_several_folders_keep_apart(run, tmp_path):

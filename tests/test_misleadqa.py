@@ -590,8 +590,24 @@ def test_a_template_that_prints_the_day_or_thinks_is_refused_until_it_is_pinned(
     assert evaluate(run(*short, f"model.base={thinks}", "model.chat_template_kwargs.enable_thinking=false")).is_dir()
     clock = local_engine(changed_tokenizer(small, tmp_path / "clock", template(CLOCK)))
     clock.config.chat_template_kwargs["date_string"] = "01 Oct 2026"
-    (fault,) = clock.unpinned()
+    (fault,) = clock.unpinned().values()
     assert "put one with a fixed date into the model's folder" in fault, "it would not listen to date_string"
+
+
+def test_what_a_template_leaves_open_is_said_once_to_any_other_suite(small, tmp_path, run, tiny_pool, caplog):
+    def thinks(folder):
+        (folder / "chat_template.jinja").write_text(THINKS)
+
+    write_rows(tmp_path / "items.jsonl", tiny_pool[1])
+    base = changed_tokenizer(small, tmp_path / "thinks", thinks)
+    given = (f"model.base={base}", f"pool.evaluation={tmp_path / 'items.jsonl'}", "evaluation.max_new_tokens=2")
+    short = ("suites=[mist]", "systems=[base,prompt_defense]", "limit=1", *given)
+    told = "model.chat_template_kwargs.enable_thinking"
+    said = f"the chat template of {base} lets the model think; set {told}=false"
+    for setting, times in (([], 1), ([f"{told}=false"], 0), ([f"{told}=true"], 0)):
+        caplog.clear()
+        evaluate(run(*short, *setting, place=f"run{setting}"))
+        assert [record.getMessage() for record in caplog.records].count(said) == times
 
 
 # ---------------------------------------------------------------- reports

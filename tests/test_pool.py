@@ -277,6 +277,13 @@ def test_what_a_context_may_quote_of_a_question():
     assert not {"twice", "leeds", "double", "more", "many"} & set(signals.about_words(asked, []))
     assert "minutes" not in signals.about_words(asked, ["12 minutes"])
     assert not {"train", "trains"} & set(signals.about_words(asked, ["the train"]))
+    assert signals.about_words("Who carried the boxes, asks Ann?", ["a box", "to carry"]) == ["asks"]
+    for forms in (
+        "cost costs costing", "carry carries carried", "box boxes", "toy toys", "cake cakes", "class classes",
+        "letter letters", "shelf shelves", "child children", "baby babies", "fly flies", "pie pies", "meeting meetings",
+        "egg eggs", "cookie cookies",
+    ):  # fmt: skip
+        assert len({signals.stem(form) for form in forms.split()}) == 1, forms
     assert signals.about_words("What is 7 times 8?", ["56"]) == []
     assert signals.about_words("Each mug costs 8 dollars. How many dollars do 3 mugs cost?", ["24"]) == [
         "costs",

@@ -5,6 +5,8 @@ import copy
 import csv
 import dataclasses
 import functools
+import gzip
+import json
 import operator
 import os
 import re
@@ -18,8 +20,11 @@ import yaml
 from scope import recipe as recipes
 from scope.artifacts import Refusal
 from scope.conditions import Condition
+from scope.evaluation.suites import SUITES
+from scope.items import write_rows
 from scope.pairs import arm_masses
 from scope.pool import stage as pool
+from scope.pool.__main__ import build
 from scope.preview import preview
 from scope.recipe import Recipe, RecipeError, leaves, load, names, value_faults
 from scope.training.batch import batch_arithmetic
@@ -321,6 +326,117 @@ def test_what_belongs_to_a_base_follows_it():
     assert load("scope_qwen3_4b", ["model.base=lab/x", "name=mine"]).name == "mine"
 
 
+@pytest.mark.parametrize(
+    "base, settings, dtype",
+    [
+        ("Qwen/Qwen3-8B", {"enable_thinking": False}, "bfloat16"),
+        ("models/qwen3-tiny/", {"enable_thinking": False}, "bfloat16"),
+        ("meta-llama/Llama-3.1-8B-Instruct", {"date_string": "01 Oct 2026"}, "bfloat16"),
+        ("lab/my-Qwen3", {}, "auto"),
+        ("Qwen/Qwen2.5-7B-Instruct", {}, "auto"),
+    ],
+)
+def test_a_base_brings_the_settings_of_its_family_and_other_recipes_keep_their_dtype(base, settings, dtype):
+    for name in PAPER_RECIPES:
+        found = load(name, [f"model.base={base}"])
+        assert (found.model.chat_template_kwargs, found.model.dtype) == (settings, dtype)
+        assert (found.model.base, found.name) == (base, f"scope_{base.strip('/').rpartition('/')[2]}")
+    small = load("quickstart", [f"model.base={base}"])
+    assert (small.model.base, small.model.chat_template_kwargs, small.name) == (base, settings, "quickstart")
+    assert small.model.dtype == loaded("quickstart").model.dtype
+    assert load("quickstart", [f"model.base={base}", "model.dtype=float32"]).model.dtype == "float32"
+
+
+def test_chat_settings_of_ones_own_are_refused_by_a_hosted_api_and_never_dropped(tmp_path):
+    own = "model.chat_template_kwargs.enable_thinking=true"
+    for engine in ("engine=openai", "engine.kind=openai"):
+        with pytest.raises(RecipeError, match=f"{own}: a hosted API renders its own template; leave it out"):
+            load("scope_qwen3_4b", [engine, own])
+        served = load("scope_qwen3_4b", [engine, "engine.base_url=http://127.0.0.1:8000/v1", own])
+        assert served.model.chat_template_kwargs == {"enable_thinking": True}
+    done, _ = run("recipe=scope_qwen3_4b", "engine=openai", own, entry="evaluate.py")
+    assert done.returncode == 2 and own in done.stderr
+
+
+def test_a_server_is_asked_for_the_base_alone_unless_told_otherwise():
+    for engine in (["engine=vllm_serve"], ["engine.kind=openai", "engine.base_url=http://127.0.0.1:8000/v1"]):
+        found = load("scope_qwen3_4b", engine)
+        assert (found.evaluation.systems, found.evaluation.max_new_tokens) == (["base"], 2048)
+        assert load("scope_qwen3_4b", [*engine, "systems=[prompt_defense]"]).evaluation.systems == ["prompt_defense"]
+    assert load("scope_qwen3_4b", ["engine.kind=openai"]).evaluation.max_new_tokens == 8192
+
+
+# ---------------------------------------------------------------- finished pools
+
+
+@pytest.fixture(scope="module")
+def items():
+    """Training and evaluation items, more than the recipe smollm2_135m draws of its own."""
+    recipe = load("smollm2_135m", ["pool.n_train=100", "pool.n_evaluation=70"])
+    return pool.draw(recipe, "train")[0], pool.draw(recipe, "evaluation")[0]
+
+
+@pytest.mark.parametrize("files", [("train.jsonl", "test.parquet"), ("train.jsonl.gz", "evaluation.jsonl")])
+def test_finished_pools_are_taken_whole_by_one_override(files, items, tmp_path):
+    for name, rows in zip(files, items, strict=True):
+        write_rows(tmp_path / name.removesuffix(".gz"), rows)
+        if name.endswith(".gz"):
+            (tmp_path / name).write_bytes(gzip.compress((tmp_path / name.removesuffix(".gz")).read_bytes()))
+            (tmp_path / name.removesuffix(".gz")).unlink()
+    for recipe in ("smollm2_135m", *PAPER_RECIPES):
+        pools = pool.prepare(load(recipe, [f"pool.published={tmp_path}", f"output_dir={tmp_path / recipe}"]))
+        assert (pools.train, pools.evaluation) == items, "whole, whatever the recipe draws of its own"
+    few = load("smollm2_135m", [f"pool.published={tmp_path}", "pool.n_train=3", f"output_dir={tmp_path / 'few'}"])
+    assert pool.prepare(few).train == items[0][:3]
+
+
+def test_finished_pools_on_the_hub_or_side_by_side_are_named_by_their_beginning(items, tmp_path):
+    found = load("scope_qwen3_4b", ["pool.published=org/MIST"]).pool
+    assert (found.train, found.train_split) == ("org/MIST-Train", "train")
+    assert (found.evaluation, found.evaluation_split) == ("org/MIST-Bench", "test")
+    assert (found.n_train, found.n_evaluation) == (0, 0)
+    for name, file, rows in zip(("Train", "Bench"), ("train", "test"), items, strict=True):
+        (tmp_path / f"MIST-{name}").mkdir()
+        write_rows(tmp_path / f"MIST-{name}" / f"{file}.jsonl", rows)
+    beside = load("scope_qwen3_4b", [f"pool.published={tmp_path}/MIST", f"output_dir={tmp_path / 'run'}"])
+    assert [len(p) for p in (pool.prepare(beside).train, pool.prepare(beside).evaluation)] == [100, 70]
+
+
+def test_finished_pools_that_cannot_be_told_are_refused(items, tmp_path):
+    cases = {
+        (): "holds none of train.*; it needs one file for pool.train",
+        ("train.jsonl",): "holds none of test.*, evaluation.*, eval.*, bench.*; it needs one file for pool.evaluation",
+        ("train.jsonl", "eval.jsonl", "test.jsonl"): "holds eval.jsonl and test.jsonl of test.*",
+    }
+    for number, (files, sentence) in enumerate(cases.items()):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for name in files:
+            write_rows(folder / name, items[1])
+        with pytest.raises(RecipeError, match=re.escape(sentence)):
+            load("scope_qwen3_4b", [f"pool.published={folder}"])
+    for where in (str(tmp_path / "nowhere"), "items.jsonl"):
+        with pytest.raises(RecipeError, match="is neither a folder nor the beginning of two data sets' names"):
+            load("scope_qwen3_4b", [f"pool.published={where}"])
+    with pytest.raises(RecipeError, match=r"names both pools; leave pool\.train out"):
+        load("scope_qwen3_4b", ["pool.published=org/MIST", "pool.train=mine.jsonl"])
+
+
+def test_a_file_that_is_cut_is_said_to_be(items, tmp_path, caplog):
+    write_rows(tmp_path / "items.jsonl", items[0])
+    small = [f"pool.train={tmp_path / 'items.jsonl'}", f"output_dir={tmp_path}"]
+    assert len(pool.draw(load("smollm2_135m", small), "train")[0]) == 96
+    assert "the first 96 of its 100 items are taken (pool.n_train)" in caplog.text
+
+
+def test_the_public_pool_is_one_group_that_any_recipe_takes():
+    own = ("train", "n_train", "evaluation", "n_evaluation", "tier", "exclude", "families")
+    shared = {key: getattr(loaded("pool_public").pool, key) for key in own}
+    assert (shared["train"], shared["n_train"], shared["n_evaluation"]) == ("composed", 5000, 1000)
+    for found in (*map(loaded, PAPER_RECIPES), load("quickstart", ["pool=mist"])):
+        assert {key: getattr(found.pool, key) for key in own} == shared
+
+
 def test_a_hosted_api_is_asked_as_in_the_paper_unless_told_otherwise():
     found = load("scope_qwen3_4b", ["engine=openai", "engine.model=gpt-5.5"])
     assert (found.evaluation.max_new_tokens, found.evaluation.systems) == (8192, ["base"])
@@ -333,6 +449,9 @@ def test_pool_training_and_bootstrap_have_seeds_of_their_own():
     assert (one.pool_seed, one.training_seed, one.evaluation_seed, one.arm_name) == (2, 2, 2, "scope")
     other = load("quickstart", ["trainer.seed=1"])
     assert (other.pool_seed, other.training_seed, other.evaluation_seed) == (0, 1, 0)
+    named = [load("quickstart", ["arm=mine", f"trainer.seed={n}"]).arm_name for n in range(3)]
+    assert named == ["mine", "mine_seed1", "mine_seed2"], "seeds of a named arm never meet in one folder"
+    assert load("quickstart", ["arm=mine_seed1", "trainer.seed=1"]).arm_name == "mine_seed1"
     assert other.arm_name == "scope_seed1" and other.folder("mine") == load("quickstart").folder("mine")
     assert load("quickstart", ["trainer.seed=0"]).arm_name == "scope"
 
@@ -353,6 +472,53 @@ def test_a_source_that_cannot_be_had_is_refused_or_authored_and_counted(tmp_path
     assert left_out["svamp: too few questions, authored ones in their place"] == 8
     with pytest.raises(Refusal, match="svamp"):
         pool.draw(load("scope_qwen3_4b", [*small, "pool.missing_source=refuse"]), "train")
+
+
+def test_what_stands_in_for_a_source_is_counted_where_it_is_read(tmp_path, capsys):
+    """In the pools, made or kept, in their manifest and on the screen; also sets that nothing was kept clear of."""
+    missing = [
+        f"data_dir={tmp_path / 'none'}",
+        f"output_dir={tmp_path / 'run'}",
+        "pool.sources={svamp: 3, authored: 1}",
+    ]
+    recipe = load("scope_qwen3_4b", [*missing, "pool.n_train=8", "pool.n_evaluation=4"])
+    counted = {"evaluation": {"svamp": 3}, "train": {"svamp": 6}}
+    counted["exclude"] = dict.fromkeys(("gsm_ic", "gsm_plus", "sycophancy_answer"), 1)
+    assert pool.prepare(recipe).stand_ins() == counted
+    build(recipe)
+    shown = capsys.readouterr().out
+    assert "warning: pool.train: 6 authored items in place of 6 of svamp\n" in shown
+    assert "warning: training was not kept clear of gsm_ic, gsm_plus, sycophancy_answer, which cannot be had" in shown
+    manifest = json.loads((tmp_path / "run" / "pool" / "manifest.json").read_text())
+    assert manifest["counts"] == {"train": 8, "evaluation": 4, "authored_instead": counted}
+    assert pool.kept(recipe).stand_ins() == counted
+    assert SUITES["mist"].load(recipe).facts["authored items in place of a source's"] == 3
+    whole = load("smollm2_135m", [f"output_dir={tmp_path / 'whole'}", "pool.n_train=8", "pool.n_evaluation=4"])
+    assert pool.prepare(whole).stand_ins() == {}, "authored items that were asked for stand in for nothing"
+
+
+def test_the_dry_run_says_which_sources_it_looked_at(tmp_path, capsys):
+    preview(load("scope_qwen3_4b"))
+    shown = capsys.readouterr().out
+    assert shown.count("sources come from the hub and were not checked; authored items stand in for what") == 2
+    preview(load("pool_public"))
+    assert "were not checked; one that cannot be had ends the run" in capsys.readouterr().out
+    # Files of no use at all: they are there, and nobody reads them.
+    for name in ("svamp/train", "svamp/test", "gsm_ic/test"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name}.jsonl").write_text("no row")
+    small = [f"data_dir={tmp_path}", "pool.sources={svamp: 3, gsm8k: 1}", "pool.n_train=8", "pool.n_evaluation=4"]
+    preview(load("scope_qwen3_4b", [*small, "pool.exclude=[gsm_ic, gsm_plus]"]))
+    shown = capsys.readouterr().out
+    assert (
+        f"{tmp_path} lacks gsm8k (2): 2 authored items take their place; training is not kept clear of gsm_plus"
+        in shown
+    )
+    assert f"{tmp_path} lacks gsm8k (1): 1 authored items take their place\n" in shown
+    preview(load("scope_qwen3_4b", [*small, "pool.sources={svamp: 1}", "pool.exclude=[gsm_ic]"]))
+    assert capsys.readouterr().out.count(f"every source has its files in {tmp_path}; they were not read") == 2
+    with pytest.raises(Refusal, match=r"gsm8k: holds no train|gsm8k/main: holds no train"):
+        preview(load("pool_public", small))
 
 
 def test_parts_are_plain_data():

@@ -5,13 +5,15 @@ asks for. Everything else (keys, plan, store, resume, repeats, spending cap) is 
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from scope.answers import split_thinking
 from scope.engines.base import Choices, Engine, EngineError, Generated, Sampling, TooLongError
 from scope.engines.driver import answered
 from scope.engines.memory import release_memory, resident_gb
+from scope.engines.shards import is_main
 from scope.engines.store import Store
 from scope.items import Completion
 from scope.prompts import Prompt
@@ -33,7 +35,10 @@ __all__ = [
     "release_memory",
     "resident_gb",
     "score_choices",
+    "warn_unpinned",
 ]
+
+log = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
@@ -70,6 +75,14 @@ def opened(model: Any, config: ModelConfig, engine: EngineConfig, adapter: Any =
         yield opened_engine
     finally:
         opened_engine.close()
+
+
+def warn_unpinned(engine: Engine, told: Collection[str]) -> set[str]:
+    """Log a sentence for each thing that the chat template leaves open and nobody was `told` of; the names of these."""
+    faults = {name: fault for name, fault in engine.unpinned().items() if name not in told}
+    for fault in faults.values() if is_main() else ():
+        log.warning("%s", fault)
+    return set(faults)
 
 
 def complete(

@@ -118,9 +118,9 @@ class Engine:
         """Strings that data must not contain, for the tokenizer reads them as tokens of its own."""
         return []
 
-    def unpinned(self) -> list[str]:
-        """What the chat template leaves to the day or to the model, a sentence each: the date, thinking."""
-        return []
+    def unpinned(self) -> dict[str, str]:
+        """What the chat template leaves to the day or to the model, a sentence each, by the setting that pins it."""
+        return {}
 
     def folds_system(self) -> bool:
         """Whether a system message stands before the user message in one, for want of a role of its own."""

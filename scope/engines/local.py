@@ -24,21 +24,21 @@ class LocalEngine(Engine):
     def control_tokens(self) -> list[str]:
         return [token.content for token in self.tokenizer.added_tokens_decoder.values()]
 
-    def unpinned(self) -> list[str]:
+    def unpinned(self) -> dict[str, str]:
         """A clock in the template's text that no setting replaces; thinking, by rendering with and without it."""
         text, set_here = str(self.tokenizer.chat_template or ""), self.config.chat_template_kwargs
-        key, faults = "model.chat_template_kwargs", []
+        key, faults = "model.chat_template_kwargs", {}
 
         def shown(**more: Any) -> list[int]:
             return render(self.tokenizer, "?", {**set_here, **more})
 
         if "strftime_now" in text and "date_string" not in text:
-            faults.append("prints the day's date; put one with a fixed date into the model's folder")
+            faults["date"] = "prints the day's date; put one with a fixed date into the model's folder"
         elif "strftime_now" in text and "date_string" not in set_here:
-            faults.append(f"prints the day's date; set {key}.date_string, e.g. {DATE!r}")
+            faults["date_string"] = f"prints the day's date; set {key}.date_string, e.g. {DATE!r}"
         if set_here.get("enable_thinking") is not False and shown() != shown(enable_thinking=False):
-            faults.append(f"lets the model think; set {key}.enable_thinking=false")
-        return [f"the chat template of {self.resolved.name} {fault}" for fault in faults]
+            faults["enable_thinking"] = f"lets the model think; set {key}.enable_thinking=false"
+        return {name: f"the chat template of {self.resolved.name} {fault}" for name, fault in faults.items()}
 
     @cached_property
     def _folds(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from scope import artifacts
 from scope.artifacts import StageError
-from scope.engines import Choices, Completion, Sampling, Store, complete, opened, score_choices, shards
+from scope.engines import Choices, Completion, Sampling, Store, complete, opened, score_choices, shards, warn_unpinned
 from scope.engines.base import known_as
 from scope.evaluation import outcomes as table
 from scope.evaluation.results import Settings, missing_from_groups, results
@@ -120,10 +120,12 @@ def _is_done(work: Planned) -> bool:
 def run(recipe: Recipe, systems: Sequence[System], planned: Sequence[Planned]) -> None:
     """Ask every system every request of the suites, then have the judges label what they label."""
     store = Store(recipe.folder("store") / "completions.sqlite")
+    warned: set[str] = set()
     for system in systems:
         with opened(system.model, system.settings(recipe), recipe.engine, system.adapter) as engine:
             if any(work.suite.pinned for work in planned) and (faults := engine.unpinned()):
-                raise StageError("\n".join(faults))
+                raise StageError("\n".join(faults.values()))
+            warned |= warn_unpinned(engine, {*recipe.model.chat_template_kwargs, *warned})
             for work in planned:
                 usable = work.suite.usable(work.items, engine.control_tokens(), recipe)
                 if work.rows and usable != work.items:

@@ -9,7 +9,7 @@ from typing import Any
 
 from scope import artifacts
 from scope.conditions import Condition
-from scope.engines import Completion, Engine, Sampling, Store, complete, opened, shards
+from scope.engines import Completion, Engine, Sampling, Store, complete, opened, shards, warn_unpinned
 from scope.items import Item, Quartet, normalised_question, write_rows
 from scope.mining import imported, select
 from scope.mining.funnel import funnel, render
@@ -78,12 +78,15 @@ def mine(recipe: Recipe) -> Path:
         else:
             store = Store(recipe.folder("store") / "completions.sqlite")
             with opened(resolved, recipe.model, recipe.engine) as engine:
+                warn_unpinned(engine, recipe.model.chat_template_kwargs)
                 train = pool.without_control_tokens(pools.train, engine.control_tokens(), recipe.pool.on_bad_row)
                 quartets, counts = mine_quartets(recipe, engine, store, train, pools.evaluation)
             origin = f"mined from {len(train)} items"
         if not shards.is_main():
             return folder
         print(render(counts))
+        for said in pool.stand_in_lines(pools.stand_ins()):
+            print(f"mine: {said}")
         warn_incompetent(recipe, counts)
         if len(quartets) < recipe.mining.min_quartets:
             dropped = ", ".join(f"{n} {select.REASONS[r]}" for r, n in counts["dropped"].items())
@@ -102,7 +105,7 @@ def mine(recipe: Recipe) -> Path:
             key=wanted,
             outputs=["quartets.jsonl", "funnel.json"],
             seed=recipe.pool_seed,
-            counts={"items": counts["items"], "quartets": len(quartets)},
+            counts={"items": counts["items"], "quartets": len(quartets), **pool.instead_count(pools)},
             recipe=recipe.resolved(),
         )
     print(f"mine: {len(quartets)} quartets in {folder}")

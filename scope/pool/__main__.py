@@ -31,7 +31,8 @@ from scope.recipe import Recipe, nearest
 
 
 def build(recipe: Recipe) -> None:
-    folder = stage.keep(recipe, stage.prepare(recipe))
+    pools = stage.prepare(recipe)
+    folder = stage.keep(recipe, pools)
     found = stage.report_of(recipe)
     for which, pool in found["pools"].items():
         print(f"{which}: {pool['items']} items in {folder / which}.{recipe.pool.format}")
@@ -41,6 +42,8 @@ def build(recipe: Recipe) -> None:
             off = [f"{name} {v['items']} of {v['target']}" for name, v in values.items() if _off(v)]
             if off:
                 print(f"warning: {which}: {margin.replace('_', ' ')} off target: {', '.join(off)}")
+    for said in stage.stand_in_lines(pools.stand_ins()):
+        print(f"warning: {said}")
     for row in found["licences"]:
         if row["redistributable"] is False:
             print(f"warning: the licence of {row['source']} ({row['license']}) forbids handing its items on")

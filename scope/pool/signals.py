@@ -396,6 +396,8 @@ _DECISIVE = frozenset(
     total twice unless until wrong younger youngest""".split()  # noqa: SIM905
 )
 
+_NEVER_QUOTED = frozenset((*NUMBER_WORDS, *NUMBER_LIKE, *YES_NO, *DOUBT_WORDS, *_DECISIVE, *_COMMON))
+
 
 def about_words(question: str, barred: Iterable[str]) -> list[str]:
     """The words of a question that may stand in for what it is about, each once (no two of one stem), in order.
@@ -404,23 +406,21 @@ def about_words(question: str, barred: Iterable[str]) -> list[str]:
     how to solve it, no name or other capitalised word, and none that shares its stem with a text of `barred` (the
     options, the right answer and the wrong one).
     """
-    told = content_words(" ".join(barred)) | {word for text in barred for word in re.findall(r"\w+", text.casefold())}
+    told = {stem(word) for text in barred for word in re.findall(r"\w+", text.casefold())}
     names = {word.casefold() for word in re.findall(r"[A-Z][a-z]+", question)}
+    barring = names | _NEVER_QUOTED
     found: dict[str, str] = {}
     for word in re.findall(r"(?<![\w'’-])[a-z]{4,14}(?![\w'’-])", question):
-        known = {word, word.removesuffix("s")}
-        if known & (
-            NUMBER_WORDS.keys() | NUMBER_LIKE | YES_NO.keys() | DOUBT_WORDS | _DECISIVE | _COMMON | names | told
-        ):
-            continue
-        found.setdefault(_stem(word), word)
+        if (root := stem(word)) not in told and barring.isdisjoint((word, word.removesuffix("s"))):
+            found.setdefault(root, word)
     return list(found.values())
 
 
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
     """A word without its ending, so that `cost`, `costs` and `costing`, or `carry` and `carried`, are one."""
-    bare = re.sub(r"(?:ren|ies|ied|ing|es|ed|er|s|e|y)$", "", word) if len(word) > 4 else re.sub(r"[sey]$", "", word)
-    return re.sub(r"v$", "f", re.sub(r"([bdgklmnprt])\1$", r"\1", bare))
+    bare = re.sub(r"(?<=...)s$", "", re.sub(r"(?<=..)ies$", "y", word))
+    bare = re.sub(r"(?<=...)(?:ren|ied|ing|ed|er|ie|e|y)$", "", bare)
+    return re.sub(r"v$", "f", re.sub(r"([bdgklmnprst])\1$", r"\1", bare))
 
 
 #: What is done in any sum.
@@ -433,8 +433,8 @@ _DONE = frozenset(
 
 def telling_words(question: str, words: Sequence[str]) -> list[str]:
     """At least two of the words, if there are two: those of the question's last sentence first, then the longest."""
-    asked = {_stem(word) for word in re.findall(r"[a-z]+", re.split(r"(?<=[.!?])\s+", question.strip())[-1])}
-    told = [word for word in words if _stem(word) in asked and not _pale(word)]
+    asked = {stem(word) for word in re.findall(r"[a-z]+", re.split(r"(?<=[.!?])\s+", question.strip())[-1])}
+    told = [word for word in words if stem(word) in asked and not _pale(word)]
     others = sorted((word for word in words if word not in told), key=lambda word: (_pale(word), -len(word)))
     chosen = {*sorted(told, key=len, reverse=True)[:4], *others[: max(0, 2 - len(told))]}
     return [word for word in words if word in chosen]

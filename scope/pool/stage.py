@@ -45,6 +45,12 @@ WHICH = ("train", "evaluation")
 _SPLIT = {"train": "train", "evaluation": "eval"}
 
 
+#: Ends the reasons of `Pools.left_out` that are no questions left out: authored items stand in their place ...
+REPLACED = "too few questions, authored ones in their place"
+#: ... and nothing was kept clear of a transfer set.
+UNCLEARED = "cannot be had, training was not kept clear of it"
+
+
 @dataclass(frozen=True, slots=True)
 class Pools:
     """Both pools, the content hash of each, and what was left out of each (`source: reason` -> count)."""
@@ -53,6 +59,36 @@ class Pools:
     evaluation: list[Item]
     hashes: dict[str, str]
     left_out: dict[str, Mapping[str, int]]
+
+    def stand_ins(self) -> dict[str, dict[str, int]]:
+        """What pool.missing_source=authored let pass; empty if nothing.
+
+        `train` and `evaluation`: source -> authored items in its place. `exclude`: transfer set -> 1.
+        """
+        found: dict[str, dict[str, int]] = {}
+        for which, reasons in self.left_out.items():
+            for reason, n in reasons.items():
+                name, _, why = reason.partition(": ")
+                if why in (REPLACED, UNCLEARED):
+                    found.setdefault(which if why == REPLACED else "exclude", {})[name] = n
+        return found
+
+
+def stand_in_lines(found: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """`Pools.stand_ins` in a sentence a pool."""
+    said = []
+    for which, counts in found.items():
+        if which == "exclude":
+            said.append(f"training was not kept clear of {', '.join(counts)}, which cannot be had")
+        else:
+            each = ", ".join(f"{n} of {name}" for name, n in counts.items())
+            said.append(f"pool.{which}: {sum(counts.values())} authored items in place of {each}")
+    return said
+
+
+def instead_count(pools: Pools) -> dict[str, Any]:
+    """For a manifest's counts: `authored_instead`, where anything is."""
+    return {"authored_instead": found} if (found := pools.stand_ins()) else {}
 
 
 def prepare(recipe: Recipe) -> Pools:
@@ -147,7 +183,7 @@ def keep(recipe: Recipe, pools: Pools) -> Path:
             key=wanted,
             outputs=[*names, "report.json", "README.md"],
             seed=recipe.pool_seed,
-            counts={"train": len(pools.train), "evaluation": len(pools.evaluation)},
+            counts={"train": len(pools.train), "evaluation": len(pools.evaluation), **instead_count(pools)},
             recipe=recipe.resolved(),
         )
     return folder
@@ -166,8 +202,12 @@ def built(recipe: Recipe) -> Pools:
     pool = recipe.pool
     evaluation, left_out_there = draw(recipe, "evaluation")
     known = {f"the evaluation pool: {item.id}": item.question for item in evaluation}
-    if pool.train == COMPOSED:
-        known |= {f"{name}: {i}": text for name in pool.exclude for i, text in enumerate(_excluded(recipe, name))}
+    uncleared: dict[str, int] = {}
+    for name in pool.exclude if pool.train == COMPOSED else ():
+        texts = _excluded(recipe, name)
+        known |= {f"{name}: {i}": text for i, text in enumerate(texts or ())}
+        if texts is None:
+            uncleared[f"{name}: {UNCLEARED}"] = 1
     train, left_out = draw(recipe, "train", overlap.Index(known, pool.near_duplicate).find)
     findings = [
         f"{which}: {finding}"
@@ -180,7 +220,7 @@ def built(recipe: Recipe) -> Pools:
     findings += apart(recipe, train, evaluation)
     if findings:
         raise StageError(f"the built pool fails its checks: {findings[0]} (and {len(findings) - 1} more)")
-    left = {"train": left_out, "evaluation": left_out_there}
+    left = {"train": {**left_out, **uncleared}, "evaluation": left_out_there}
     return Pools(train, evaluation, {"train": _hash(train), "evaluation": _hash(evaluation)}, left)
 
 
@@ -226,6 +266,8 @@ def draw(recipe: Recipe, which: str, avoid: Avoid = lambda question: None) -> tu
         ), {}
     if source != COMPOSED:
         items = load_items(source, getattr(pool, f"{which}_split"), pool.columns, pool.on_bad_row)
+        if 0 < count < len(items):
+            log.warning("pool.%s: the first %d of its %d items are taken (pool.n_%s)", which, count, len(items), which)
         return items[:count] if count else items, {}
     targets = targets_of(pool, known_sources())
     wanted = [name for name, share in targets.sources.items() if share]
@@ -252,7 +294,7 @@ def draw(recipe: Recipe, which: str, avoid: Avoid = lambda question: None) -> tu
         short = n - sum(bool(question.mistakes) for question in questions)
         if pool.missing_source == "authored" and short > 0:
             log.warning("pool.%s: %d of the %d items of %s are authored instead", which, short, n, name)
-            refused[f"{name}: too few questions, authored ones in their place"] = short
+            refused[f"{name}: {REPLACED}"] = short
             counts[name], counts[AUTHORED] = n - short, counts.get(AUTHORED, 0) + short
     if AUTHORED in wanted or (pool.missing_source == "authored" and counts.get(AUTHORED)):
         n = counts.get(AUTHORED) or 1000
@@ -268,8 +310,8 @@ def draw(recipe: Recipe, which: str, avoid: Avoid = lambda question: None) -> tu
     return found.items, {**refused, **found.left_out}
 
 
-def _excluded(recipe: Recipe, name: str) -> list[str]:
-    """The question texts of a transfer set, or of a file of items or questions."""
+def _excluded(recipe: Recipe, name: str) -> list[str] | None:
+    """The question texts of a transfer set, or of a file of items or questions; None of a set that may be missing."""
     if name in sources.TRANSFER:
         try:
             return sources.transfer_texts(name, recipe.data_dir)
@@ -278,7 +320,7 @@ def _excluded(recipe: Recipe, name: str) -> list[str]:
                 raise
             # Its suite looks again: what was trained on is never evaluated on.
             log.warning("pool.exclude: nothing is kept clear of %s, which cannot be had: %s", name, error)
-            return []
+            return None
     if not Path(name).exists():
         raise PoolError(f"pool.exclude: {name!r} is neither a file nor one of {', '.join(sources.TRANSFER)}")
     return [row["question"] for _, row in read_rows(Path(name)) if isinstance(row, dict) and row.get("question")]
@@ -299,6 +341,20 @@ def own_errors(folder: Path) -> dict[str, str]:
             item, value = items[row["item_id"]], row["value"]
             errors[normalised(item.question)] = item.options[ord(value) - ord("A")] if item.options else value
     return errors
+
+
+def unavailable(recipe: Recipe, which: str) -> dict[str, str]:
+    """Source of a composed pool (for `train` also excluded set) -> why it has no file under data_dir.
+
+    Looks for files and reads none; empty where the sources come from the hub, which is not asked.
+    """
+    pool = recipe.pool
+    if not recipe.data_dir:
+        return {}
+    shares = targets_of(pool, known_sources()).sources
+    names = [name for name, share in shares.items() if share] + (list(pool.exclude) if which == "train" else [])
+    said = {name: sources.absent(name, which, Path(recipe.data_dir)) for name in names}
+    return {name: why for name, why in said.items() if why}
 
 
 def _hash(items: Iterable[Item]) -> str:

@@ -225,6 +225,19 @@ def local_files(data_dir: Path, names: Iterable[str]) -> list[Path]:
     return [path for path in paths if path is not None]
 
 
+def absent(name: str, which: str, data_dir: Path) -> str:
+    """Which file a source or transfer set lacks under a data folder for `train` or `evaluation`; empty if none."""
+    if name in TRANSFER:
+        split = TRANSFER[name].split
+        return "" if local_file(data_dir, name, split) else _absent(data_dir, name, split)
+    found = SOURCES.get(name)
+    needed = [(config, split) for config in found.configs for split in found.splits[which]] if found else []
+    for config, split in needed:
+        if found and _split_file(found, data_dir, config, split) is None:
+            return _absent(data_dir, found.folder, split, config)
+    return ""
+
+
 def _rows(source: Source, which: str, data_dir: Path | None) -> Iterator[tuple[str, str, Row | str]]:
     """(file:line, split/number, row) of every row of the splits that feed `which`."""
     for config in source.configs:

@@ -7,7 +7,7 @@ seeded rotation, so none of them tells anything about the answer.
 import hashlib
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -47,17 +47,17 @@ class Writer:
         """Whether the channel has phrasings of both kinds for this question, and a calculator something to reckon."""
         if channel == "calculator_note" and not re.search(r"\d", " ".join([question.question, *question.options])):
             return False
-        return bool(self._values(channel, question) and self._kinds(channel, question))
+        return any(self._values(channel, question)) and bool(self._kinds(channel, question))
 
     def _kinds(self, channel: str, question: Question) -> list[str]:
         """The kinds of irrelevant context that the channel has for this question, of those the pool is to have."""
-        return [kind for kind in self.kind.values if self._irrelevant(channel, question, kind)]
+        return [kind for kind in self.kind.values if any(self._irrelevant(channel, question, kind))]
 
-    def _values(self, channel: str, question: Question) -> set[str]:
+    def _values(self, channel: str, question: Question) -> Iterator[str]:
         """Value phrasings that do not hold one of the options by themselves."""
-        return {p for p in self.channels[channel].value if not any(holds(p, o) for o in question.options)}
+        return (p for p in self.channels[channel].value if not any(holds(p, o) for o in question.options))
 
-    def _irrelevant(self, channel: str, question: Question, kind: str) -> set[str]:
+    def _irrelevant(self, channel: str, question: Question, kind: str) -> Iterator[str]:
         """Irrelevant phrasings of a kind that hold no option.
 
         An unrelated one shares no content word with question and options; one about the question none with the
@@ -66,13 +66,13 @@ class Writer:
         options = " ".join(question.options)
         barred = signals.content_words(options if kind == "related" else f"{question.question} {options}")
         quotable = kind == "related" and bool(self._about_words(question))
-        return {
+        return (
             phrasing
             for phrasing in getattr(self.channels[channel], _LIST[kind])
             if not barred & _content_words(phrasing)
             and ("{about}" not in phrasing or quotable)
             and not any(holds(phrasing, o) for o in question.options)
-        }
+        )
 
     @staticmethod
     @lru_cache(64)
@@ -99,7 +99,7 @@ class Writer:
             form = self.form.next_fitting(set(FORMS) if texts else {"letter"})
             gold, wrong, options = self._placed(question, wrong, channel)
         said = gold if question.answer_type != "numeric" else None
-        phrasing = self.value[channel].next_fitting(self._values(channel, question), said)
+        phrasing = self.value[channel].next_fitting(set(self._values(channel, question)), said)
         if form == "letter" and not _takes_letters(phrasing):
             form = "bracketed"
         kind = self.kind.next_fitting(self._kinds(channel, question), channel)
@@ -134,7 +134,7 @@ class Writer:
         self, question: Question, channel: str, kind: str, contexts: Sequence[str], said: str | None
     ) -> tuple[str, str]:
         """The irrelevant phrasing that is due and its text, of a length like the other contexts' where one is."""
-        fits = self._irrelevant(channel, question, kind)
+        fits = set(self._irrelevant(channel, question, kind))
         abouts = self._about(question) if any("{about}" in phrasing for phrasing in fits) else [""]
         texts = {p: [signals.render(p, about=about) for about in abouts] for p in fits}
         alike = {p: [text for text in given if of_similar_length([text, *contexts])] for p, given in texts.items()}

@@ -136,6 +136,7 @@ def compare(
     recorded = _recorded(first)
     named = {"model": recorded.get("model", made["model"]["base"]), "facts": recorded.get("facts", {})}
     named |= {"folders": homes, "steps": steps}
+    notes += seeds.apart(named)
     return {"schema": together.pop("schema"), "suite": together.pop("suite"), **named, **together, "notes": notes}
 
 

@@ -3,6 +3,7 @@
 import re
 import statistics
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 from scope.evaluation.suites import SUITES
@@ -11,19 +12,39 @@ from scope.report.markup import Cell, Group, Table
 _SEED = re.compile(r"_seed\d+(?= |$)")
 
 
-def by_arm(found: dict[str, Any]) -> dict[str, list[str]]:
-    """Arm -> its systems of at least two training seeds, as `compare` calls them: NAME and NAME_seedN."""
-    arms: dict[str, list[str]] = defaultdict(list)
-    for system in found["systems"]:
-        arms[_SEED.sub("", system)].append(system)
-    return {arm: systems for arm, systems in arms.items() if len(systems) > 1}
+def by_arm(found: dict[str, Any]) -> dict[tuple[str, str], list[str]]:
+    """(arm without its seed, run folder) -> its systems, where training made them with at least two seeds."""
+    return {arm: systems for arm, systems in _trained(found).items() if len(systems) > 1}
+
+
+def apart(found: dict[str, Any]) -> list[str]:
+    """A sentence for each arm whose training seeds stand in several run folders, where other things may differ too."""
+    runs: dict[str, list[str]] = defaultdict(list)
+    for arm, run in _trained(found):
+        runs[arm].append(run)
+    seeded = {arm for (arm, _), systems in _trained(found).items() if any(map(_SEED.search, systems))}
+    return [
+        f"{arm} stands in {' and '.join(folders)}: seeds are averaged within a run only; train them in one, "
+        "with trainer.seed=0,1"
+        for arm, folders in runs.items()
+        if arm in seeded and len(folders) > 1
+    ]
+
+
+def _trained(found: dict[str, Any]) -> dict[tuple[str, str], list[str]]:
+    arms: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for system, place in found["folders"].items():
+        folder, (name, bracket, which) = Path(place).resolve(), system.partition(" (")
+        if Path(name).name == folder.name:
+            arms[_SEED.sub("", folder.name) + bracket + which, str(folder.parent)].append(system)
+    return arms
 
 
 def tables(found: dict[str, Any]) -> list[Table]:
     """One table, where an arm was trained with several seeds: per cent, the deviation of the seeds (n - 1)."""
     suite = SUITES[found["suite"]]
     groups = []
-    for arm, systems in by_arm(found).items():
+    for (arm, _), systems in by_arm(found).items():
         rows = [[system, *(_percent(found, system, m) for m in suite.headings)] for system in systems]
         rows.append([f"{arm}: mean of {len(systems)} seeds", *(_mean(found, systems, m) for m in suite.headings)])
         groups.append(Group([list(map(Cell, row)) for row in rows]))

@@ -50,11 +50,12 @@ class Mist(Suite):
         seen = [_seen(remembered.seen(item)) if remembered else "unknown" for item in items]
         # The hash stays that of the pool: what a model was trained on is no part of what it is asked.
         marked = [dataclasses.replace(item, phrasing_seen=each) for item, each in zip(items, seen, strict=True)]
-        return Loaded(
-            marked,
-            pool_hash,
-            {"items with a phrasing seen in training": seen.count("seen") if remembered else "unknown"},
-        )
+        known = seen.count("seen") if remembered else "unknown"
+        facts: dict[str, Any] = {"items with a phrasing seen in training": known}
+        pools = pool.kept(recipe)
+        if instead := pools and pools.stand_ins().get("evaluation"):
+            facts["authored items in place of a source's"] = sum(instead.values())
+        return Loaded(marked, pool_hash, facts)
 
     def prompt(self, item: Item, cell: str) -> str:
         return user_prompt(item, Condition(cell))
