@@ -78,17 +78,18 @@ class Rotation(Generic[T]):
             self.waiting = self.rng.sample(self.values, len(self.values))
         return self.waiting.pop()
 
-    def next_fitting(self, fits: Collection[T], beside: Hashable = None) -> T:
+    def next_fitting(self, fits: Collection[T], *beside: Hashable) -> T:
         """A value that fits and is due; those passed over keep their turn.
 
-        Of those due, the one that has stood least often beside `beside`, so that neither tells the other.
+        Of those due, the one that has stood least often beside each of `beside`, so that neither tells the other.
         """
+        beside = beside or (None,)
         if not any(value in fits for value in self.waiting):
             self.waiting = self.rng.sample(self.values, len(self.values)) + self.waiting
         due = [i for i, value in enumerate(self.waiting) if value in fits]
-        position = min(reversed(due), key=lambda i: self.dealt[self.waiting[i], beside])
+        position = min(reversed(due), key=lambda i: sum(self.dealt[self.waiting[i], each] for each in beside))
         value = self.waiting.pop(position)
-        self.dealt[value, beside] += 1
+        self.dealt.update((value, each) for each in beside)
         return value
 
 

@@ -146,16 +146,16 @@ class Writer:
         """Gold letter, wrong letter, options.
 
         Letters go in turn: gold letters exactly balanced, wrong letters balanced for each gold letter, both
-        evenly over the channels.
+        evenly over the channels and over the families or sources.
         Options that speak of one another keep their order, and take no turn.
         """
         gold, options = question.gold, question.options
         if question.fixed_order:
             return letter(options.index(gold)), letter(options.index(wrong)), options
-        n = len(options)
-        place = self.gold_place.setdefault(n, Rotation(range(n), self.rng)).next_fitting(range(n), channel)
+        n, origin = len(options), ("origin", question.family or question.source)
+        place = self.gold_place.setdefault(n, Rotation(range(n), self.rng)).next_fitting(range(n), channel, origin)
         free = [i for i in range(n) if i != place]
-        lure = self.wrong_place.setdefault((n, place), Rotation(free, self.rng)).next_fitting(free, channel)
+        lure = self.wrong_place.setdefault((n, place), Rotation(free, self.rng)).next_fitting(free, channel, origin)
         rest = sorted(option for option in options if option not in (gold, wrong))
         self.rng.shuffle(rest)
         placed = tuple(gold if i == place else wrong if i == lure else rest.pop() for i in range(n))
