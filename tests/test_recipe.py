@@ -148,7 +148,7 @@ def read_keys() -> set[str]:
     for path in sorted((ROOT / "scope").rglob("*.py")):
         tree = ast.parse(path.read_text("utf-8"))
         if path == ROOT / "scope" / "recipe.py":
-            # Of the recipe's own module only the methods others call count: root, arm_name, folder.
+            # Of the recipe's own module only these count: methods that others call, and what names the pools.
             body = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Recipe").body
             wanted = [
                 f
@@ -156,6 +156,7 @@ def read_keys() -> set[str]:
                 if isinstance(f, ast.FunctionDef)
                 and f.name in ("root", "arm_name", "folder", "pool_seed", "training_seed", "evaluation_seed")
             ]
+            wanted += [f for f in tree.body if isinstance(f, ast.FunctionDef) and f.name == "_take_published"]
             owners, nodes = {"self": ""}, [n for f in wanted for n in ast.walk(f)]
         else:
             owners, nodes = {}, list(ast.walk(tree))
@@ -449,9 +450,9 @@ def test_pool_training_and_bootstrap_have_seeds_of_their_own():
     assert (one.pool_seed, one.training_seed, one.evaluation_seed, one.arm_name) == (2, 2, 2, "scope")
     other = load("quickstart", ["trainer.seed=1"])
     assert (other.pool_seed, other.training_seed, other.evaluation_seed) == (0, 1, 0)
-    named = [load("quickstart", ["arm=mine", f"trainer.seed={n}"]).arm_name for n in range(3)]
-    assert named == ["mine", "mine_seed1", "mine_seed2"], "seeds of a named arm never meet in one folder"
-    assert load("quickstart", ["arm=mine_seed1", "trainer.seed=1"]).arm_name == "mine_seed1"
+    named = [load("quickstart", ["arm=own", f"trainer.seed={n}"]).arm_name for n in range(3)]
+    assert named == ["own", "own_seed1", "own_seed2"], "seeds of a named arm never meet in one folder"
+    assert load("quickstart", ["arm=own_seed1", "trainer.seed=1"]).arm_name == "own_seed1"
     assert other.arm_name == "scope_seed1" and other.folder("mine") == load("quickstart").folder("mine")
     assert load("quickstart", ["trainer.seed=0"]).arm_name == "scope"
 
@@ -515,7 +516,7 @@ def test_the_dry_run_says_which_sources_it_looked_at(tmp_path, capsys):
         in shown
     )
     assert f"{tmp_path} lacks gsm8k (1): 1 authored items take their place\n" in shown
-    preview(load("scope_qwen3_4b", [*small, "pool.sources={svamp: 1}", "pool.exclude=[gsm_ic]"]))
+    preview(load("scope_qwen3_4b", [*small, "pool.sources.gsm8k=0", "pool.exclude=[gsm_ic]"]))
     assert capsys.readouterr().out.count(f"every source has its files in {tmp_path}; they were not read") == 2
     with pytest.raises(Refusal, match=r"gsm8k: holds no train|gsm8k/main: holds no train"):
         preview(load("pool_public", small))
