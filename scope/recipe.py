@@ -294,17 +294,19 @@ def typed(config: Any, overrides: Sequence[str] = ()) -> Recipe:
     return recipe
 
 
+#: Files that `scope.tables`, a room above this one, reads.
+_TABLE = re.compile(r"\.(jsonl|json|csv|tsv|parquet)(\.gz)?$", re.IGNORECASE)
 #: What the two files of a folder of finished pools may be called.
 _PUBLISHED_FILES = {"train": ("train",), "evaluation": ("test", "evaluation", "eval", "bench")}
 
 
 def _take_published(pool: PoolConfig) -> None:
     """Name both pools of `pool.published`; RecipeError where a folder lacks one of them or has it twice."""
-    from scope.tables import KINDS, kind
-
     folder = Path(pool.published)
     if not folder.is_dir():
-        if kind(folder) or not (re.fullmatch(r"[\w.-]+/[\w.-]+", pool.published) or _beside(pool.published)):
+        if _TABLE.search(folder.name) or not (
+            re.fullmatch(r"[\w.-]+/[\w.-]+", pool.published) or _beside(pool.published)
+        ):
             raise RecipeError(
                 f"pool.published={pool.published} is neither a folder nor the beginning of two data sets' names; write "
                 "org/MIST for org/MIST-Train and org/MIST-Bench, or name files with pool.train and pool.evaluation"
@@ -312,12 +314,14 @@ def _take_published(pool: PoolConfig) -> None:
         pool.train, pool.evaluation = f"{pool.published}-Train", f"{pool.published}-Bench"
         return
     for which, stems in _PUBLISHED_FILES.items():
-        found = sorted(path for path in folder.iterdir() if kind(path) and path.name.partition(".")[0] in stems)
+        found = sorted(
+            path for path in folder.iterdir() if _TABLE.search(path.name) and path.name.partition(".")[0] in stems
+        )
         if len(found) != 1:
             named = " and ".join(path.name for path in found) or "none"
             raise RecipeError(
                 f"pool.published={folder} holds {named} of {', '.join(f'{stem}.*' for stem in stems)}; it needs one "
-                f"file for pool.{which}: {', '.join(KINDS)}"
+                f"file for pool.{which}"
             )
         setattr(pool, which, str(found[0]))
 

@@ -606,7 +606,7 @@ def test_what_a_template_leaves_open_is_said_once_to_any_other_suite(small, tmp_
     said = f"the chat template of {base} lets the model think; set {told}=false"
     for setting, times in (([], 1), ([f"{told}=false"], 0), ([f"{told}=true"], 0)):
         caplog.clear()
-        evaluate(run(*short, *setting, place=f"run{setting}"))
+        evaluate(run(*short, *setting, place=f"run{len(list(tmp_path.iterdir()))}"))
         assert [record.getMessage() for record in caplog.records].count(said) == times
 
 

@@ -488,6 +488,15 @@ def mined(tmp_path):
     return run, path
 
 
+def test_mining_says_and_records_what_stands_in_for_a_source(mined, tmp_path, capsys):
+    run, _ = mined
+    composed = ["pool.train=composed", "pool.sources={svamp: 1}", f"data_dir={tmp_path / 'none'}", "pool.n_train=8"]
+    folder = run(*composed, "pool.missing_source=authored")
+    assert "mine: pool.train: 8 authored items in place of 8 of svamp\n" in capsys.readouterr().out
+    counts = json.loads((folder / "manifest.json").read_text())["counts"]
+    assert counts == {"items": 6, "quartets": 4, "authored_instead": {"train": {"svamp": 8}}}
+
+
 def test_published_quartets_are_mined_without_a_model(mined, capsys):
     run, path = mined
     folder = run()
