@@ -173,8 +173,8 @@ def test_channels_phrasings_letters_and_truth_are_balanced(items, count):
         patterns = [re.escape(p).replace(re.escape("{value}"), ".+") for p in channel.value]
         used = [next(p for p in patterns if re.fullmatch(p, item.context_correct)) for item in mine]
         assert spread(used) <= 1
-        # One that quotes the question or shares a word with the options catches up later.
-        assert spread(item.irrelevant_phrasing for item in mine) <= 3
+        # Not 1: questions without a word to quote leave the quoting ones waiting, which then catch up.
+        assert spread(item.irrelevant_phrasing for item in mine) <= 2
     forms: Counter[str] = Counter()
     for item in multiple:
         found = signals.value_forms(item.gold, item.options)
@@ -278,6 +278,7 @@ def test_what_a_context_may_quote_of_a_question():
     assert "minutes" not in signals.about_words(asked, ["12 minutes"])
     assert not {"train", "trains"} & set(signals.about_words(asked, ["the train"]))
     assert signals.about_words("Who carried the boxes, asks Ann?", ["a box", "to carry"]) == ["asks"]
+    assert signals.about_words("Where would a person be doing something different?", []) == ["person"]
     for forms in (
         "cost costs costing", "carry carries carried", "box boxes", "toy toys", "cake cakes", "class classes",
         "letter letters", "shelf shelves", "child children", "baby babies", "fly flies", "pie pies", "meeting meetings",

@@ -397,7 +397,15 @@ _DECISIVE = frozenset(
     total twice unless until wrong younger youngest""".split()  # noqa: SIM905
 )
 
-_NEVER_QUOTED = frozenset((*NUMBER_WORDS, *NUMBER_LIKE, *YES_NO, *DOUBT_WORDS, *_DECISIVE, *_COMMON))
+#: Words too faint to be what a question is about.
+_FAINT = frozenset(
+    """again along another anybody anyone anything around because become been being below between came come could
+    different doing done during everybody everyone everything going happen happened happens instead itself kind like
+    likely must nothing shall should somebody someone something such sure thing things through toward towards under
+    until upon using usually well went whom whose without would""".split()  # noqa: SIM905
+)
+
+_NEVER_QUOTED = frozenset((*NUMBER_WORDS, *NUMBER_LIKE, *YES_NO, *DOUBT_WORDS, *_DECISIVE, *_COMMON, *_FAINT))
 
 
 def about_words(question: str, barred: Iterable[str]) -> list[str]:
@@ -424,11 +432,11 @@ def stem(word: str) -> str:
     return re.sub(r"v$", "f", re.sub(r"([bdgklmnprst])\1$", r"\1", bare))
 
 
-#: What is done in any sum.
+#: What is done in any sum, and who and when in any question.
 _DONE = frozenset(
     """bought buys carries carry contains cost costs does each earn earned earns eats finds gave gives goes have having
-    held hold holds keep keeps made make makes need needs paid pays reads sell sells share shares sold spend spends
-    spent take takes took used uses want wants works""".split()  # noqa: SIM905
+    held hold holds keep keeps made make makes need needs paid pays people person reads sell sells share shares sold
+    spend spends spent take takes time took used uses want wants works""".split()  # noqa: SIM905
 )
 
 
