@@ -58,7 +58,7 @@ def generation_config(sampling: Sampling, new_tokens: int, ends: Sequence[int], 
     from transformers import GenerationConfig
 
     config = GenerationConfig(max_new_tokens=new_tokens, eos_token_id=list(ends), pad_token_id=pad)
-    chosen = {"do_sample": bool(sampling.temperature), "temperature": sampling.temperature or 1.0}
+    chosen: dict[str, Any] = {"do_sample": bool(sampling.temperature), "temperature": sampling.temperature or 1.0}
     if sampling.temperature:
         chosen["top_p"] = sampling.top_p
     else:
