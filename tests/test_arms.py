@@ -506,12 +506,13 @@ def test_every_arm_ends_in_a_merged_model(mined, overrides, arm, capsys):
 
 
 def test_opsd_depends_on_the_note(mined, tmp_path):
+    from scope.models import resolve_model
     from scope.training import key
 
     recipe = load("smollm2_135m", ["trainer=opsd", *mined])
     (tmp_path / "note.txt").write_text("(The answer is {gold}.)")
     other = load("smollm2_135m", ["trainer=opsd", *mined, f"mining.note={tmp_path / 'note.txt'}"])
-    batch = batch_arithmetic(recipe)
-    assert key(recipe, "q", "w", batch) != key(other, "q", "w", batch)
+    batch, base = batch_arithmetic(recipe), resolve_model(recipe.model.base)
+    assert key(recipe, "q", base, batch) != key(other, "q", base, batch)
     sft = [load("smollm2_135m", ["trainer=sft", *mined, *o]) for o in ([], [f"mining.note={tmp_path / 'note.txt'}"])]
-    assert key(sft[0], "q", "w", batch) == key(sft[1], "q", "w", batch)
+    assert key(sft[0], "q", base, batch) == key(sft[1], "q", base, batch)

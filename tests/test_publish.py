@@ -300,7 +300,7 @@ def test_the_card_states_base_data_metrics_and_making(run, recipe_of, tiny_model
         made = yaml.safe_load(text.partition("```yaml\n")[2].partition("```")[0])
         assert made["trainer"] == trained["recipe"]["trainer"] and made["model"]["base"] == tiny_model.name
         table = [line for line in text.splitlines() if line.startswith("| Misleading |")]
-        assert len(table) == 1 and f"{100 * rates['misleading']['estimate']:.1f} ±" in table[0]
+        assert len(table) == 1 and f"{100 * rates['misleading']['estimate']:.1f} [" in table[0]
         assert "8 items of evaluation.parquet" in text and str(run) not in text
 
 

@@ -33,7 +33,7 @@ def apart(found: dict[str, Any]) -> list[str]:
 
 def _trained(found: dict[str, Any]) -> dict[tuple[str, str], list[str]]:
     arms: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for system, place in found["folders"].items():
+    for system, place in found.get("folders", {}).items():  # one run's own results name none
         folder, (name, bracket, which) = Path(place).resolve(), system.partition(" (")
         if Path(name).name == folder.name:
             arms[_SEED.sub("", folder.name) + bracket + which, str(folder.parent)].append(system)
